@@ -1,0 +1,20 @@
+"""Finding what changes on one shard: one file (or folder) a structure.
+
+Every index keeps one kind of subscription and gives, for a batch of objects, exactly the changes
+that the plain scan gives (`LocalIndex` in `index.base` says how). `INDEXES` is the registry:
+
+- `scan`: every object against every subscription (the oracle, plain Python);
+- `inverted`: one inverted file, a list a word (DkM-SKS section 3.1);
+- `pyramid`: lists a word and a cell, the cell as large as the region needs (nearcast's own).
+"""
+
+from __future__ import annotations
+
+from nearcast.index.base import LocalIndex
+from nearcast.index.inverted import Inverted
+from nearcast.index.pyramid import Pyramid
+from nearcast.index.scan import Scan
+
+INDEXES: dict[str, type[LocalIndex]] = {i.name: i for i in (Scan, Inverted, Pyramid)}
+
+__all__ = ["INDEXES", "Inverted", "LocalIndex", "Pyramid", "Scan"]

@@ -1,0 +1,195 @@
+"""Where an index keeps its arrays: memory-mapped files that any process of the machine attaches.
+
+An `Arena` is a folder with one file an array, a token that says which batch wrote it last, and a
+mark while it is being written. It is a cache: whoever finds another token, a mark, or nothing at
+all, builds it anew from the checkpoint. `Memory` is the same in plain memory.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.model.errors import NearcastError
+
+_LAYOUT = "1"  # of the arrays; a change of any kernel's layout must change it
+
+
+class Storage(ABC):
+    """Named, growing arrays of rows."""
+
+    @abstractmethod
+    def array(self, name: str, dtype: Any, width: int = 1, rows: int = 0) -> NDArray[Any]:
+        """The array `name`, [at least `rows`, width] ([rows] for width 1), zeros where new."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forget every array."""
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Bytes held."""
+
+    def table(self, name: str, width: int, rows: int) -> NDArray[np.uint64]:
+        """A fresh, empty array of exactly `rows` rows, in place of any of that name."""
+        self.discard(name)
+        return self.array(name, np.uint64, width, rows)
+
+    @abstractmethod
+    def discard(self, name: str) -> None:
+        """Forget one array."""
+
+
+def _grown(rows: int, needed: int) -> int:
+    """Rows to have when `needed` are: a quarter more than there were, so copies stay rare."""
+    return max(needed, rows + rows // 4)
+
+
+class Memory(Storage):
+    """Arrays in this process."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str, dtype: Any, width: int = 1, rows: int = 0) -> NDArray[Any]:
+        old = self._arrays.get(name)
+        if old is None or len(old) < rows:
+            size = rows if old is None else _grown(len(old), rows)
+            new = np.zeros((size, width) if width > 1 else size, dtype)
+            if old is not None:
+                new[: len(old)] = old
+            self._arrays[name] = new
+        return self._arrays[name]
+
+    def discard(self, name: str) -> None:
+        self._arrays.pop(name, None)
+
+    def clear(self) -> None:
+        self._arrays.clear()
+
+    @property
+    def bytes(self) -> int:
+        return sum(a.nbytes for a in self._arrays.values())
+
+
+class Arena(Storage):
+    """Arrays in files of one folder. Use it within `lock`; one process writes at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._maps: dict[str, mmap.mmap] = {}
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Wait until no other process uses the arena (a killed one lets go by itself)."""
+        self.folder.parent.mkdir(parents=True, exist_ok=True)
+        with self.folder.with_suffix(".lock").open("w") as handle:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+    def attach(self, token: str) -> bool:
+        """Whether the arena holds exactly what the batch of `token` left."""
+        try:
+            return (self.folder / "token").read_text() == self._mark(token)
+        except OSError:
+            return False
+
+    @staticmethod
+    def _mark(token: str) -> str:
+        """`token` with what makes the files unreadable: a reboot (lost pages), another layout."""
+        try:
+            boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        except OSError:
+            boot = "?"
+        return f"{token} {boot} {_LAYOUT}"
+
+    def begin(self) -> None:
+        """From here until `commit`, a crash leaves an arena that nobody attaches."""
+        (self.folder / "token").unlink(missing_ok=True)
+
+    def commit(self, token: str) -> None:
+        """The arrays are whole again, as of `token`."""
+        (self.folder / "token").write_text(self._mark(token))
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}.bin"
+
+    def array(self, name: str, dtype: Any, width: int = 1, rows: int = 0) -> NDArray[Any]:
+        size = np.dtype(dtype).itemsize * width
+        mapped = self._maps.get(name)
+        if mapped is None or len(mapped) < rows * size:
+            mapped = self._map(name, rows, size)
+        flat = np.frombuffer(mapped, dtype)
+        flat = flat[: len(flat) // width * width]
+        return flat.reshape(-1, width) if width > 1 else flat
+
+    def _map(self, name: str, rows: int, size: int) -> mmap.mmap:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._path(name).open("a+b") as file:
+            held = file.seek(0, os.SEEK_END)
+            want = max(rows, 1) * size
+            if held < want:
+                want = want if held == 0 else _grown(held // size, rows) * size
+                self._allocate(file.fileno(), held, want)
+            self._maps[name] = mmap.mmap(file.fileno(), 0)
+        return self._maps[name]
+
+    def _allocate(self, handle: int, held: int, want: int) -> None:
+        """Take the space now: a file with holes would kill the process when the disk fills up."""
+        try:
+            os.posix_fallocate(handle, held, want - held)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise NearcastError(
+                f"no space left for the index in {self.folder} ({want - held:,} bytes more were "
+                "needed): free some, or choose another folder with the setting `arena`"
+            ) from error
+
+    def discard(self, name: str) -> None:
+        self._maps.pop(name, None)
+        self._path(name).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        self._maps.clear()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def bytes(self) -> int:
+        return sum(f.stat().st_size for f in self.folder.glob("*.bin"))
+
+
+class Part(Storage):
+    """The arrays of one index in a storage that several share."""
+
+    def __init__(self, whole: Storage, prefix: str) -> None:
+        self._whole = whole
+        self._prefix = prefix
+        self._names: set[str] = set()
+
+    def array(self, name: str, dtype: Any, width: int = 1, rows: int = 0) -> NDArray[Any]:
+        self._names.add(name)
+        return self._whole.array(f"{self._prefix}.{name}", dtype, width, rows)
+
+    def discard(self, name: str) -> None:
+        self._whole.discard(f"{self._prefix}.{name}")
+
+    def clear(self) -> None:
+        for name in self._names:
+            self.discard(name)
+
+    @property
+    def bytes(self) -> int:
+        return self._whole.bytes

@@ -1,0 +1,154 @@
+"""What every local index promises: batches of subscriptions and objects in, changes out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.index.arena import Storage
+from nearcast.model.space import Space
+from nearcast.wire.tables import ObjectColumns
+
+MATCH, ENTER, LEAVE = 0, 1, 2
+EVENTS = ("match", "enter", "leave")
+
+
+@dataclass(slots=True)
+class Work:
+    """What finding the changes cost, in units that do not depend on the machine."""
+
+    examined: int = 0  # candidates whose subscription was looked at
+    lookups: int = 0  # posting lists looked for
+    scanned: int = 0  # entries of posting lists read
+
+    def __iadd__(self, other: Work) -> Work:
+        self.examined += other.examined
+        self.lookups += other.lookups
+        self.scanned += other.scanned
+        return self
+
+
+@dataclass(slots=True)
+class Changes:
+    """Changes of results in the order in which they are told, as columns.
+
+    `order` is the number of the object (in the order of the log) that caused the change; for a
+    change that the passing of time caused, the number of the first object after it.
+    """
+
+    order: NDArray[np.int64]
+    slot: NDArray[np.int64]
+    event: NDArray[np.uint8]
+    time: NDArray[np.int64]
+    distance: NDArray[np.float64]
+    name_starts: NDArray[np.int64]  # the object's id: names[start:start+length]
+    name_lengths: NDArray[np.int64]
+    names: NDArray[np.uint8]
+    work: Work = field(default_factory=Work)
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def take(self, rows: NDArray[Any]) -> Changes:
+        """Some of the changes."""
+        return Changes(
+            self.order[rows],
+            self.slot[rows],
+            self.event[rows],
+            self.time[rows],
+            self.distance[rows],
+            self.name_starts[rows],
+            self.name_lengths[rows],
+            self.names,
+            self.work,
+        )
+
+
+@dataclass(slots=True)
+class Texts:
+    """How the subscriptions of some slots are written in notifications."""
+
+    text: NDArray[np.uint8]
+    starts: NDArray[np.int64]  # the id; what is echoed stands right behind it
+    id_lengths: NDArray[np.int64]
+    tail_lengths: NDArray[np.int64]
+
+
+class LocalIndex(ABC):
+    """One kind of subscriptions on one shard.
+
+    Slots number the subscriptions in the order in which `apply` brought them, from the last
+    `load` on: the same calls give the same numbers, so stored results may refer to them.
+    """
+
+    name: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+    paper: ClassVar[str]
+    about: ClassVar[str]
+
+    def __init__(self, kind: str, space: Space, storage: Storage) -> None:
+        self.kind = kind
+        self.space = space
+        self.storage = storage
+
+    @abstractmethod
+    def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
+        """Apply subscribes and unsubscribes in order; `at` counts the objects before each."""
+
+    @abstractmethod
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        """Changes by `objects`, and by time up to `now`; `clock[i]` is the time at object i."""
+
+    @abstractmethod
+    def drop(self, ids: pa.Array) -> None:
+        """These ids moved away: they see nothing any more."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """The batch is over."""
+
+    @abstractmethod
+    def changed(self) -> pa.RecordBatch:
+        """RESULTS of the slots that changed in this batch (empty for kinds without results)."""
+
+    @abstractmethod
+    def restore(self, results: pa.RecordBatch) -> None:
+        """Put results in place, as `changed` or `rows` gave them."""
+
+    @abstractmethod
+    def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        """CONTROLS and RESULTS that make these slots anew; RESULTS count slots from 0."""
+
+    @abstractmethod
+    def living(self, now: int) -> NDArray[np.int64]:
+        """Slots that may still see objects at or after `now`, ascending."""
+
+    @abstractmethod
+    def texts(self, slots: NDArray[np.int64]) -> Texts:
+        """Ids and echoes of slots."""
+
+    @abstractmethod
+    def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which slots tell their changes (a copy for another shard's sake does not)."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Slots in use, dead ones included."""
+
+    def compact(self, now: int) -> None:
+        """Forget what sees nothing at or after `now`, and number the rest anew."""
+        controls, results = self.rows(self.living(now))
+        self.storage.clear()
+        self.load()
+        self.apply(controls, np.zeros(controls.num_rows, np.int32))
+        self.restore(results)
+        self.close()
+
+    @abstractmethod
+    def load(self) -> None:
+        """Take up what the storage holds (nothing, in a new one)."""

@@ -1,0 +1,290 @@
+"""The common part of the compiled indexes: arrays, growth, export; lists of `index.posting`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nearcast.index import posting
+from nearcast.index.arena import Storage
+from nearcast.index.base import MATCH, Changes, LocalIndex, Texts, Work
+from nearcast.index.knn_match import match_knn, pass_time
+from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED, match_range
+from nearcast.index.results import ResultStore
+from nearcast.kernels import postings as pl
+from nearcast.kernels import results as rs
+from nearcast.kernels import slots as sl
+from nearcast.kernels.hashing import hash_ids
+from nearcast.kernels.ragged import gather
+from nearcast.model.space import Space
+from nearcast.wire.tables import (
+    CONTROLS,
+    KIND_CODES,
+    RESULTS,
+    ObjectColumns,
+    control_columns,
+    empty,
+    list_column,
+    numbers,
+    string_column,
+    strings,
+)
+
+_STAMPS = 2**31 - 1
+
+
+class CompiledIndex(LocalIndex):
+    """Posting lists over a table of subscriptions; subclasses say whether lists know cells."""
+
+    cells: bool
+
+    def __init__(self, kind: str, space: Space, storage: Storage) -> None:
+        super().__init__(kind, space, storage)
+        self._results = ResultStore(storage) if kind == "knn" else None
+        self.load()
+
+    def load(self) -> None:
+        self._meta = self.storage.array("meta", np.int64, 1, sl.META + pl.META + 2)
+        self._slots_meta = self._meta[: sl.META]
+        self._lists_meta = self._meta[sl.META : sl.META + pl.META]
+        self._post_meta = self._meta[sl.META + pl.META : sl.META + pl.META + 2]
+        if self._lists_meta[pl.TOP] == 0:
+            self._lists_meta[pl.FREE :] = -1
+        self._attach()
+        if self._results:
+            self._results.load()
+
+    def _attach(self) -> None:
+        """Map every array at its present length."""
+        get = self.storage.array
+        rows = get("slots", np.int64, 8, 64)
+        heap = get("heap", np.uint64, 1, 256)
+        pool = get("pool", np.int32, pl.ENTRY, 256)
+        self._slots = sl.Slots(
+            rows,
+            rows.view(np.int32),
+            heap,
+            heap.view(np.float64),
+            get("text", np.uint8, 1, 1024),
+            get("ids", np.uint64, 2, 128),
+            get("ends", np.int64, 4, 64),
+            self._slots_meta,
+        )
+        lists = pl.Postings(
+            get("keys", np.uint64, 3, 128), pool, pool.view(np.float32), self._lists_meta
+        )
+        self._index = posting.Index(
+            self._slots,
+            lists,
+            get("words", np.uint64, 3, 128),
+            self._post_meta,
+            np.zeros(int(self._slots_meta[sl.LONGEST]) + 1, np.uint8),
+        )
+
+    def __len__(self) -> int:
+        return int(self._slots_meta[sl.COUNT])
+
+    # -- subscriptions -----------------------------------------------------------------------
+
+    def _reserve(self, c: sl.Controls) -> None:
+        """Room for all of `c` in the slots, their bodies, texts and ids."""
+        n = int(np.count_nonzero(c.op == sl.SUBSCRIBE))
+        meta = self._slots_meta
+        body = len(c.program) + len(c.cover) + len(c.region) + len(c.boxes)
+        get = self.storage.array
+        get("slots", np.int64, 8, int(meta[sl.COUNT]) + n)
+        get("heap", np.uint64, 1, int(meta[sl.HEAP_TOP]) + body)
+        get("text", np.uint8, 1, int(meta[sl.TEXT_TOP]) + len(c.id_bytes) + len(c.tail_bytes))
+        get("ends", np.int64, 4, int(meta[sl.ENDS_TOP]) + len(c.op))
+        need = int(meta[sl.IDS]) + n
+        old = self._slots.ids
+        if need * 10 > len(old) * 8:
+            old = old.copy()
+            new = self.storage.table("ids", 2, _power(need * 10 // 8 + 1))
+            sl.rehash_ids(old, new)
+        if self._results:
+            self._results.reserve_slots(int(meta[sl.COUNT]) + n)
+
+    def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
+        if controls.num_rows == 0:
+            return
+        other = numbers(controls["kind"]) != KIND_CODES[self.kind]
+        c = control_columns(controls, at)
+        if other.any():  # an id that another kind takes over ends here
+            c = c._replace(op=np.where(other, sl.UNSUBSCRIBE, c.op).astype(np.uint8))
+        first = len(self)
+        self._reserve(c)
+        self._attach()
+        sl.apply_controls(self._slots, c)
+        if self._results:
+            mine = c.op == sl.SUBSCRIBE
+            self._results.insert(first, controls, np.flatnonzero(mine), c)
+        self._attach()
+        spatial = self.kind == "range"
+        while not posting.post(self._index, spatial, self.cells):
+            self._grow_lists()
+
+    def _grow_lists(self) -> None:
+        """Make whatever of the lists is short larger."""
+        slot = int(self._post_meta[1])
+        words = int(self._slots.half[slot, sl.COVER] + self._slots.half[slot, sl.PROGRAM]) + 1
+        lists, tops = self._index.lists, self._lists_meta
+        if (int(self._post_meta[0]) + words) * 10 > len(self._index.words) * 7:
+            old = self._index.words.copy()
+            size = _power((int(self._post_meta[0]) + words) * 10 // 7 + 1)
+            pl.rehash(old, self.storage.table("words", 3, size))
+        elif (int(tops[pl.KEYS]) + words * 16) * 10 > len(lists.table) * 8:
+            old = lists.table.copy()
+            size = _power((int(tops[pl.KEYS]) + words * 16) * 10 // 8 + 1)
+            pl.rehash(old, self.storage.table("keys", 3, size))
+        else:
+            longest = int((lists.table[:, 2] >> np.uint64(32)).max())
+            self.storage.array(
+                "pool", np.int32, pl.ENTRY, max(len(lists.pool) * 5 // 4, int(tops[pl.TOP]) + 2 * longest)
+            )
+        self._attach()
+
+    def drop(self, ids: pa.Array) -> None:
+        offsets, data = strings(ids)
+        sl.drop_ids(self._slots, hash_ids(data, offsets), offsets, data)
+
+    def close(self) -> None:
+        sl.close_batch(self._slots)
+        if self._results:
+            self._results.close()
+
+    # -- objects -----------------------------------------------------------------------------
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        if int(self._slots_meta[sl.CLOCK]) + len(objects.order) > _STAMPS:
+            self._slots.half[:, sl.STAMP] = -1
+            self._slots_meta[sl.CLOCK] = 0
+        if self._results:
+            return self._match_knn(self._results, objects, clock, now)
+        return self._match_range(objects)
+
+    def _match_range(self, objects: ObjectColumns) -> Changes:
+        counts = np.zeros(6, np.int64)
+        chunks = []
+        done = len(self) == 0
+        while not done:
+            out = np.empty((max(2 * len(objects.order), 4096), 2), np.int64)
+            counts[FOUND] = 0
+            done = match_range(self._index, self.space.code, objects, out, counts)
+            chunks.append(out[: counts[FOUND]])
+        found = np.concatenate(chunks) if chunks else np.empty((0, 2), np.int64)
+        order, slot = found[:, 0], found[:, 1]
+        rows = objects.order[order]
+        starts = objects.id_offsets[rows]
+        return Changes(
+            order,
+            slot,
+            np.full(len(order), MATCH, np.uint8),
+            objects.time[rows],
+            np.zeros(len(order)),
+            starts,
+            objects.id_offsets[rows + 1] - starts,
+            objects.id_bytes,
+            _work(counts),
+        )
+
+    def _match_knn(
+        self,
+        results: ResultStore,
+        objects: ObjectColumns,
+        clock: NDArray[np.int64],
+        now: int,
+    ) -> Changes:
+        counts = np.zeros(6, np.int64)
+        results.open(len(self), objects)
+        if len(self):
+            step = lambda: match_knn(  # noqa: E731 -- the two loops differ in this call only
+                self._index, results.state, self.space.code, objects, clock, counts
+            )
+            results.run(step)
+        self._slots_meta[sl.CLOCK] += len(objects.order)
+        if results.windowed:
+            counts[NEXT] = 0
+            results.run(lambda: pass_time(self._index, results.state, clock, now, counts))
+        return results.changes(clock, _work(counts))
+
+    # -- results and export ------------------------------------------------------------------
+
+    def changed(self) -> pa.RecordBatch:
+        return self._results.changed() if self._results else empty(RESULTS)
+
+    def restore(self, results: pa.RecordBatch) -> None:
+        if self._results:
+            self._results.restore(results)
+
+    def living(self, now: int) -> NDArray[np.int64]:
+        n = len(self)
+        alive = (self._slots.half[:n, sl.FLAGS] & sl.LIVE != 0) & (self._slots.rows[:n, sl.END] > now)
+        return np.flatnonzero(alive & (self._slots.rows[:n, sl.END] > self._slots.rows[:n, sl.START]))
+
+    def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        n = len(slots)
+        rows, half = self._slots.rows[slots], self._slots.half[slots].astype(np.int64)
+        flags = half[:, sl.FLAGS]
+        body = rows[:, sl.BODY]
+        cover = body + half[:, sl.PROGRAM]
+        region = cover + half[:, sl.COVER]
+        boxes = region + half[:, sl.REGION]
+        box_lengths = ((flags >> sl.BOXES_SHIFT) & sl.BOXES_MASK) * 4
+        id_lengths = flags >> sl.ID_SHIFT
+        words, reals = CONTROLS.field("program").type, CONTROLS.field("region").type
+        k, window = self._results.settings(slots) if self._results else (np.zeros(n, np.int64),) * 2
+        heap, numbers_ = self._slots.heap, self._slots.reals
+        controls = pa.RecordBatch.from_arrays(
+            [
+                pa.array(np.arange(n)),
+                pa.array(np.full(n, sl.SUBSCRIBE, np.uint8)),
+                pa.array(np.full(n, KIND_CODES[self.kind], np.uint8)),
+                pa.array(rows[:, sl.START]),
+                pa.array(rows[:, sl.END]),
+                pa.array(k),
+                pa.array(window),
+                pa.array(
+                    (flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION)).astype(np.int32)
+                ),
+                string_column(*gather(self._slots.text, rows[:, sl.TEXT], id_lengths)),
+                string_column(
+                    *gather(self._slots.text, rows[:, sl.TEXT] + id_lengths, half[:, sl.TAIL])
+                ),
+                list_column(*gather(heap, body, half[:, sl.PROGRAM]), words),
+                list_column(*gather(heap, cover, half[:, sl.COVER]), words),
+                list_column(*gather(numbers_, region, half[:, sl.REGION]), reals),
+                list_column(*gather(numbers_, boxes, box_lengths), reals),
+            ],
+            schema=CONTROLS,
+        )
+        results = empty(RESULTS)
+        if self._results:
+            results = self._results.table(slots)
+            results = results.set_column(0, RESULTS.field("slot"), pa.array(np.arange(n)))
+            results = results.filter(pc.greater(pc.list_value_length(results["distance"]), 0))
+        return controls, results
+
+    def texts(self, slots: NDArray[np.int64]) -> Texts:
+        half = self._slots.half
+        return Texts(
+            self._slots.text,
+            self._slots.rows[slots, sl.TEXT],
+            (half[slots, sl.FLAGS] >> sl.ID_SHIFT).astype(np.int64),
+            half[slots, sl.TAIL].astype(np.int64),
+        )
+
+    def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        reports: NDArray[np.bool_] = self._slots.half[slots, sl.FLAGS] & sl.REPORTS != 0
+        return reports
+
+
+def _power(n: int) -> int:
+    """The least power of two that is at least `n`."""
+    return 1 << max(n - 1, 1).bit_length()
+
+
+def _work(counts: NDArray[np.int64]) -> Work:
+    return Work(int(counts[EXAMINED]), int(counts[LOOKUPS]), int(counts[SCANNED]))

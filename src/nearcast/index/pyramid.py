@@ -1,0 +1,19 @@
+"""`pyramid`: posting lists a word and a cell, the cells as large as the region needs."""
+
+from __future__ import annotations
+
+from nearcast.index.compiled import CompiledIndex
+
+
+class Pyramid(CompiledIndex):
+    """Like `inverted`, but a region hangs in the one to four cells that it touches.
+
+    The level is that of its size, so an object looks into one cell a level in use; a bit mask a
+    word says which levels those are.
+    """
+
+    name = "pyramid"
+    kinds = ("range",)
+    paper = "nearcast (cf. Tornado 3.2)"
+    about = "posting lists a word and a cell of a grid pyramid, the level chosen by the region's size"
+    cells = True

@@ -1,0 +1,57 @@
+"""Square cells of any size, without bounds: 4^n units a side, aligned at zero.
+
+A box goes to the level whose cells are at least twice its longer side, so it touches one to four
+of them (1.6 on average); level ROOT is one cell for everything. Numbers need no scaling to a
+space's bounds, and what lies outside them is handled like the rest.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nearcast.kernels.hashing import mix64
+from nearcast.model.jit import njit
+
+LEVELS = 31  # cell sides 4^-10 .. 4^20
+ROOT = 31
+_FIRST = -10
+_FAR = 4.0e18
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit
+def side_of(level: int) -> float:
+    """Length of a cell's side at `level`."""
+    return 4.0 ** (_FIRST + level)
+
+
+@njit
+def level_of(width: float, height: float) -> int:
+    """The finest level whose cells are at least twice as long as the box."""
+    need = 2.0 * max(width, height)
+    side = side_of(0)
+    for level in range(LEVELS):
+        if side >= need:
+            return level
+        side *= 4.0
+    return ROOT
+
+
+@njit
+def cell_at(level: int, v: float) -> int:
+    """Number of the column (or row) of `v` at `level`; monotone, also for enormous values."""
+    if level == ROOT:
+        return 0
+    c = math.floor(v / side_of(level))
+    return np.int64(min(max(c, -_FAR), _FAR))
+
+
+@njit
+def cell_key(word: np.uint64, level: int, column: int, row: int) -> np.uint64:
+    """Key of (word, cell). Two that share a key share a list, which costs time, never truth."""
+    h = mix64(np.uint64(column) * _GOLDEN + np.uint64(level + 1))
+    h = mix64(h ^ (np.uint64(row) * _GOLDEN))
+    key = mix64(h ^ word)
+    return key if key != np.uint64(0) else np.uint64(1)

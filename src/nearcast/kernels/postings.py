@@ -1,0 +1,145 @@
+"""Posting lists in one growing pool, found through an open-addressing table.
+
+A list hangs on a 64-bit key (a word, or a word and a cell). An entry is five 32-bit numbers: the
+slot of a subscription and an outward-rounded box, so that most candidates are refused without a
+look at the subscription. Lists grow by doubling; what they leave is reused by lists of that size.
+Entries are never removed one by one: an index is rebuilt when the dead outgrow the living.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.kernels.hashing import mix64
+from nearcast.model.jit import njit
+
+ENTRY = 5  # int32 numbers of an entry: slot, minx, miny, maxx, maxy (float32 bits)
+CLASSES = 32
+
+# places in `meta`
+KEYS = 0  # keys in the table
+TOP = 1  # entries of the pool handed out so far
+LIVE = 2  # entries in lists
+FREE = 3  # .. FREE + CLASSES: heads of the lists of free blocks, by size class; -1 none
+META = FREE + CLASSES
+
+
+class Postings(NamedTuple):
+    """State of a set of posting lists; all arrays may be memory-mapped."""
+
+    table: NDArray[np.uint64]  # [capacity, 3]: key, first entry, count | room << 32
+    pool: NDArray[np.int32]  # [entries, ENTRY]
+    boxes: NDArray[np.float32]  # the same memory as `pool`, read as float32
+    meta: NDArray[np.int64]  # [META]
+
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_NONE = np.uint64(0)
+
+
+@njit
+def find(table: NDArray[np.uint64], key: np.uint64) -> int:
+    """Row of `key`, or -1 - (the row where it would go). `table` has 2ⁿ rows, never full."""
+    mask = np.int64(len(table) - 1)
+    row = np.int64(mix64(key) & np.uint64(mask))
+    while table[row, 0] != _NONE:
+        if table[row, 0] == key:
+            return row
+        row = (row + 1) & mask
+    return -1 - row
+
+
+@njit
+def rehash(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
+    """Put every row of `old` into the empty, larger `new`."""
+    for i in range(len(old)):
+        if old[i, 0] != _NONE:
+            row = -1 - find(new, old[i, 0])
+            for c in range(old.shape[1]):
+                new[row, c] = old[i, c]
+
+
+@njit
+def _size_class(room: int) -> int:
+    size = 0
+    while (1 << size) < room:
+        size += 1
+    return size
+
+
+@njit
+def room_for(p: Postings, lists: int) -> bool:
+    """Whether `lists` more entries can be added whatever lists they hit.
+
+    The worst case is that each of them makes the longest list double; that bound is far too high,
+    so `add` itself is asked again when it does not fit (it changes nothing then).
+    """
+    return (p.meta[KEYS] + lists) * 10 <= len(p.table) * 7 and p.meta[TOP] + 4 * lists <= len(
+        p.pool
+    )
+
+
+@njit
+def _take(p: Postings, size: int) -> int:
+    """First entry of a free block of 2^size entries, or -1 when the pool must grow."""
+    head = p.meta[FREE + size]
+    if head >= 0:
+        p.meta[FREE + size] = p.pool[head, 0]
+        return head
+    top = p.meta[TOP]
+    if top + (1 << size) > len(p.pool):
+        return -1
+    p.meta[TOP] = top + (1 << size)
+    return top
+
+
+@njit
+def add(
+    p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]
+) -> bool:
+    """Append `slot` with `box` (float32[4]) to the list of `key`; False if the pool must grow."""
+    row = find(p.table, key)
+    if row < 0:
+        first = _take(p, 0)
+        if first < 0:
+            return False
+        row = -1 - row
+        p.table[row, 0] = key
+        p.table[row, 1] = np.uint64(first)
+        p.table[row, 2] = np.uint64(1) << _HALF
+        p.meta[KEYS] += 1
+    count = np.int64(p.table[row, 2] & _LOW)
+    room = np.int64(p.table[row, 2] >> _HALF)
+    first = np.int64(p.table[row, 1])
+    if count == room:
+        size = _size_class(room)
+        wider = _take(p, size + 1)
+        if wider < 0:
+            return False
+        for i in range(count):
+            for c in range(ENTRY):
+                p.pool[wider + i, c] = p.pool[first + i, c]
+        p.pool[first, 0] = np.int32(p.meta[FREE + size])
+        p.meta[FREE + size] = first
+        first = wider
+        room = room * 2
+        p.table[row, 1] = np.uint64(first)
+    p.pool[first + count, 0] = np.int32(slot)
+    for c in range(4):
+        p.boxes[first + count, 1 + c] = box[c]
+    p.table[row, 2] = np.uint64(count + 1) | (np.uint64(room) << _HALF)
+    p.meta[LIVE] += 1
+    return True
+
+
+@njit
+def entries(p: Postings, key: np.uint64) -> tuple[int, int]:
+    """First entry and number of entries of the list of `key`; (0, 0) if there is none."""
+    row = find(p.table, key)
+    if row < 0:
+        return 0, 0
+    return np.int64(p.table[row, 1]), np.int64(p.table[row, 2] & _LOW)

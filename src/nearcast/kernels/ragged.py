@@ -1,0 +1,29 @@
+"""Rows of different length, gathered and copied."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.model.jit import njit
+
+
+@njit
+def gather(
+    values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Copy the runs `values[starts[i]:starts[i]+lengths[i]]`; (offsets int64[n+1], values)."""
+    n = len(starts)
+    offsets = np.empty(n + 1, np.int64)
+    offsets[0] = 0
+    for i in range(n):
+        offsets[i + 1] = offsets[i] + lengths[i]
+    out = np.empty(offsets[n], values.dtype)
+    for i in range(n):
+        first = starts[i]
+        at = offsets[i]
+        for j in range(lengths[i]):
+            out[at + j] = values[first + j]
+    return offsets, out

@@ -1,0 +1,254 @@
+"""Results of knn subscriptions: sorted lists in one pool, with or without a time window.
+
+A list is sorted by (distance, order of arrival), so the object that was there first stays at equal
+distance. Without a window it holds the k nearest. With one it holds the k-skyband: an object that
+k others precede in the list and outlive can never be seen again and is dropped; the visible result
+is the first k. A change is told as (object number or -1, slot, event, distance, moment, name).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.kernels.postings import CLASSES
+from nearcast.model.jit import njit
+
+# int64 columns of a knn row; X, Y, REACH are read as float64
+X, Y, REACH, K, WINDOW, LIST = 0, 1, 2, 3, 4, 5
+# int32 columns of a knn row (the same memory)
+LENGTH, ROOM, DIRTY = 12, 13, 14
+# columns of an entry; DISTANCE is read as float64
+DISTANCE, TIME, NAME, OUTLIVED = 0, 1, 2, 3
+
+# places in `meta`
+TOP = 0
+NAMES_TOP = 1
+WINDOWED = 2  # subscriptions with a window
+DIRTY_TOP = 3
+OUT_TOP = 4
+FREE = 5
+META = FREE + CLASSES
+
+ENTER, LEAVE = 1, 2
+DONE, NEED_POOL, NEED_OUT = 0, 1, 2
+
+
+class Results(NamedTuple):
+    """State of all knn results; all arrays but the last three may be memory-mapped."""
+
+    rows: NDArray[np.int64]  # [slots, 8]
+    reals: NDArray[np.float64]  # the same memory
+    half: NDArray[np.int32]  # the same memory, [slots, 16]
+    pool: NDArray[np.int64]  # [entries, 4]
+    distances: NDArray[np.float64]  # the same memory
+    names: NDArray[np.uint8]  # object ids: two bytes of length, then the bytes
+    meta: NDArray[np.int64]
+    dirty: NDArray[np.int32]  # slots that changed in this batch
+    out: NDArray[np.int64]  # [*, 5]: object number, slot, event, moment, name
+    out_distance: NDArray[np.float64]
+
+
+@njit
+def _block(r: Results, size: int) -> int:
+    head = r.meta[FREE + size]
+    if head >= 0:
+        r.meta[FREE + size] = r.pool[head, 0]
+        return head
+    top = r.meta[TOP]
+    if top + (1 << size) > len(r.pool):
+        return -1
+    r.meta[TOP] = top + (1 << size)
+    return top
+
+
+@njit
+def make_room(r: Results, slot: int, need: int) -> bool:
+    """Let the list of `slot` hold `need` entries; False if the pool must grow first."""
+    room = r.half[slot, ROOM]
+    if need <= room:
+        return True
+    size = 0
+    while (1 << size) < need:
+        size += 1
+    first = _block(r, size)
+    if first < 0:
+        return False
+    old = r.rows[slot, LIST]
+    for i in range(r.half[slot, LENGTH]):
+        for c in range(4):
+            r.pool[first + i, c] = r.pool[old + i, c]
+    if room > 0:
+        size_old = 0
+        while (1 << size_old) < room:
+            size_old += 1
+        r.pool[old, 0] = r.meta[FREE + size_old]
+        r.meta[FREE + size_old] = old
+    r.rows[slot, LIST] = first
+    r.half[slot, ROOM] = np.int32(1 << size)
+    return True
+
+
+@njit
+def _tell(r: Results, i: int, slot: int, event: int, moment: int, name: int, dist: float) -> None:
+    top = r.meta[OUT_TOP]
+    r.out[top, 0] = i
+    r.out[top, 1] = slot
+    r.out[top, 2] = event
+    r.out[top, 3] = moment
+    r.out[top, 4] = name
+    r.out_distance[top] = dist
+    r.meta[OUT_TOP] = top + 1
+
+
+@njit
+def _touch(r: Results, slot: int) -> None:
+    """Note that the list of `slot` changed, and how far it reaches now."""
+    if r.half[slot, DIRTY] == 0:
+        r.half[slot, DIRTY] = 1
+        r.dirty[r.meta[DIRTY_TOP]] = slot
+        r.meta[DIRTY_TOP] += 1
+    length = r.half[slot, LENGTH]
+    k = r.rows[slot, K]
+    if length >= k and r.rows[slot, WINDOW] == 0:
+        r.reals[slot, REACH] = r.distances[r.rows[slot, LIST] + k - 1, DISTANCE]
+    else:
+        r.reals[slot, REACH] = np.inf
+
+
+@njit
+def _place(r: Results, first: int, length: int, dist: float) -> int:
+    """Rank behind all that are as near as `dist`."""
+    pos = length
+    while pos > 0 and r.distances[first + pos - 1, DISTANCE] > dist:
+        pos -= 1
+    return pos
+
+
+@njit
+def _put(r: Results, first: int, length: int, pos: int, dist: float, time: int, name: int) -> None:
+    for j in range(length, pos, -1):
+        for c in range(4):
+            r.pool[first + j, c] = r.pool[first + j - 1, c]
+    r.distances[first + pos, DISTANCE] = dist
+    r.pool[first + pos, TIME] = time
+    r.pool[first + pos, NAME] = name
+    r.pool[first + pos, OUTLIVED] = 0
+
+
+@njit
+def offer(r: Results, slot: int, i: int, dist: float, time: int, name: int) -> bool:
+    """Offer an object to `slot`. The caller made room for one more entry and two changes.
+
+    True if the object was taken (its name must then stay in `names`).
+    """
+    k = r.rows[slot, K]
+    first = r.rows[slot, LIST]
+    length = np.int64(r.half[slot, LENGTH])
+    windowed = r.rows[slot, WINDOW] > 0
+    pos = _place(r, first, length, dist)
+    if pos >= k and not windowed:
+        return False
+    outlived = 0
+    if windowed:
+        for j in range(pos):
+            outlived += r.pool[first + j, TIME] >= time
+        if outlived >= k:
+            return False
+    if pos < k:
+        _tell(r, i, slot, ENTER, time, name, dist)
+        if length >= k:
+            _tell(r, i, slot, LEAVE, time, r.pool[first + k - 1, NAME], 0.0)
+    if not windowed and length == k:
+        length -= 1
+    _put(r, first, length, pos, dist, time, name)
+    r.pool[first + pos, OUTLIVED] = outlived
+    length += 1
+    if windowed:
+        kept = pos + 1
+        for j in range(pos + 1, length):
+            if r.pool[first + j, TIME] <= time:
+                r.pool[first + j, OUTLIVED] += 1
+            if r.pool[first + j, OUTLIVED] < k:
+                for c in range(4):
+                    r.pool[first + kept, c] = r.pool[first + j, c]
+                kept += 1
+        length = kept
+    r.half[slot, LENGTH] = np.int32(length)
+    _touch(r, slot)
+    return True
+
+
+@njit
+def next_moment(r: Results, slot: int) -> int:
+    """When the first entry of `slot` grows older than its window."""
+    first = r.rows[slot, LIST]
+    oldest = np.int64(1) << np.int64(62)
+    for j in range(r.half[slot, LENGTH]):
+        oldest = min(oldest, r.pool[first + j, TIME])
+    return oldest + r.rows[slot, WINDOW]
+
+
+@njit
+def expire(r: Results, slot: int, moment: int, tell: bool) -> None:
+    """Take out what is too old at `moment`, the next one of `slot`.
+
+    The caller made room for two changes an entry. All that leave are told, then all that move up.
+    """
+    k = r.rows[slot, K]
+    first = r.rows[slot, LIST]
+    length = np.int64(r.half[slot, LENGTH])
+    last = moment - r.rows[slot, WINDOW]
+    visible = 0  # of those that stay, how many were visible
+    for j in range(length):
+        if r.pool[first + j, TIME] <= last:
+            if j < k and tell:
+                _tell(r, -1, slot, LEAVE, moment, r.pool[first + j, NAME], 0.0)
+        elif j < k:
+            visible += 1
+    kept = 0
+    for j in range(length):
+        if r.pool[first + j, TIME] > last:
+            if visible <= kept < k and tell:
+                dist = r.distances[first + j, DISTANCE]
+                _tell(r, -1, slot, ENTER, moment, r.pool[first + j, NAME], dist)
+            for c in range(4):
+                r.pool[first + kept, c] = r.pool[first + j, c]
+            kept += 1
+    r.half[slot, LENGTH] = np.int32(kept)
+    _touch(r, slot)
+
+
+@njit
+def restore(
+    r: Results,
+    slots: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    distances: NDArray[np.float64],
+    times: NDArray[np.int64],
+    outlived: NDArray[np.int64],
+    name_offsets: NDArray[np.int64],
+    names: NDArray[np.uint8],
+) -> None:
+    """Replace the lists of `slots`. Room must have been made for all of them."""
+    for i in range(len(slots)):
+        slot = slots[i]
+        length = offsets[i + 1] - offsets[i]
+        r.half[slot, LENGTH] = 0
+        make_room(r, slot, length)
+        first = r.rows[slot, LIST]
+        for j in range(length):
+            at = offsets[i] + j
+            top = r.meta[NAMES_TOP]
+            size = name_offsets[at + 1] - name_offsets[at]
+            r.names[top] = size & 0xFF
+            r.names[top + 1] = size >> 8
+            for b in range(size):
+                r.names[top + 2 + b] = names[name_offsets[at] + b]
+            r.meta[NAMES_TOP] = top + 2 + size
+            _put(r, first, j, j, distances[at], times[at], top)
+            r.pool[first + j, OUTLIVED] = outlived[at]
+        r.half[slot, LENGTH] = np.int32(length)
+        _touch(r, slot)

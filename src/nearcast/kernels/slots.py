@@ -1,0 +1,239 @@
+"""Subscriptions as rows of 64 bytes: when they see, what they ask, how they are called.
+
+A row (a *slot*) keeps the interval [start, end), the place of its body (program, cover words and
+region numbers, one run in `heap`) and of its text (id, then what notifications echo). Ids lead to
+the latest slot of that id. Within one batch, `born` and the chain of `ends` say which objects come
+before a subscribe or unsubscribe: time alone cannot, when a live stream brings events late.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.model.jit import njit
+
+# int64 columns of a row
+START, END = 0, 1
+BODY = 3
+TEXT = 6
+# int32 columns of a row (the same memory)
+BORN, ENDS = 4, 5
+PROGRAM, REGION, COVER, FLAGS = 8, 9, 10, 11
+STAMP, TAIL = 14, 15
+# bits of FLAGS
+REGION_CODE = 0x3
+REPORTS = 1 << 2
+CONJUNCTION = 1 << 3
+LIVE = 1 << 4
+BOXES_SHIFT = 5  # how many boxes stand behind the region; 0: the region is its own box
+BOXES_MASK = 0x7
+ID_SHIFT = 8  # the id's length in bytes stands above
+
+# places in `meta`
+COUNT = 0  # slots used
+HEAP_TOP = 1
+TEXT_TOP = 2
+IDS = 3  # ids in the table
+ENDS_TOP = 4
+CLOCK = 5  # objects matched so far, for stamps
+BATCH_FIRST = 6  # first slot of this batch
+LONGEST = 7  # tokens of the longest program
+META = 8
+
+SUBSCRIBE = 0
+UNSUBSCRIBE = 1
+
+
+class Slots(NamedTuple):
+    """State of a table of subscriptions; all arrays may be memory-mapped."""
+
+    rows: NDArray[np.int64]  # [capacity, 8]
+    half: NDArray[np.int32]  # [capacity, 16], the same memory
+    heap: NDArray[np.uint64]
+    reals: NDArray[np.float64]  # the same memory as `heap`
+    text: NDArray[np.uint8]
+    ids: NDArray[np.uint64]  # [2ⁿ, 2]: hash of an id, slot + 1
+    ends: NDArray[np.int64]  # [*, 4]: slot, first object after the end, end until then, previous
+    meta: NDArray[np.int64]
+
+
+class Controls(NamedTuple):
+    """Subscribes and unsubscribes in order, as columns (see `wire.tables`)."""
+
+    op: NDArray[np.uint8]
+    at: NDArray[np.int32]  # how many objects of the batch come before it
+    time: NDArray[np.int64]
+    end: NDArray[np.int64]
+    flags: NDArray[np.int32]  # region code, REPORTS, CONJUNCTION
+    id_hash: NDArray[np.uint64]
+    id_offsets: NDArray[np.int64]
+    id_bytes: NDArray[np.uint8]
+    tail_offsets: NDArray[np.int64]
+    tail_bytes: NDArray[np.uint8]
+    program_offsets: NDArray[np.int64]
+    program: NDArray[np.uint64]
+    cover_offsets: NDArray[np.int64]
+    cover: NDArray[np.uint64]
+    region_offsets: NDArray[np.int64]
+    region: NDArray[np.float64]
+    box_offsets: NDArray[np.int64]
+    boxes: NDArray[np.float64]
+
+
+@njit
+def _same_id(s: Slots, slot: int, data: NDArray[np.uint8], start: int, stop: int) -> bool:
+    length = s.half[slot, FLAGS] >> ID_SHIFT
+    if length != stop - start:
+        return False
+    first = s.rows[slot, TEXT]
+    for i in range(length):
+        if s.text[first + i] != data[start + i]:
+            return False
+    return True
+
+
+@njit
+def find_id(
+    s: Slots, key: np.uint64, data: NDArray[np.uint8], start: int, stop: int
+) -> tuple[int, int]:
+    """(row of `ids`, slot) of the id `data[start:stop]` with hash `key`; slot -1 if unknown."""
+    mask = np.int64(len(s.ids) - 1)
+    row = np.int64(key & np.uint64(mask))
+    while s.ids[row, 1] != np.uint64(0):
+        if s.ids[row, 0] == key:
+            slot = np.int64(s.ids[row, 1]) - 1
+            if _same_id(s, slot, data, start, stop):
+                return row, slot
+        row = (row + 1) & mask
+    return row, -1
+
+
+@njit
+def rehash_ids(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
+    """Put every id of `old` into the empty, larger `new`."""
+    mask = np.int64(len(new) - 1)
+    for i in range(len(old)):
+        if old[i, 1] != np.uint64(0):
+            row = np.int64(old[i, 0] & np.uint64(mask))
+            while new[row, 1] != np.uint64(0):
+                row = (row + 1) & mask
+            new[row, 0] = old[i, 0]
+            new[row, 1] = old[i, 1]
+
+
+@njit
+def _end(s: Slots, slot: int, time: int, at: int) -> None:
+    """`slot` sees nothing from `time` on, but for objects that came before this event."""
+    old = s.rows[slot, END]
+    if time < old:
+        top = s.meta[ENDS_TOP]
+        s.ends[top, 0] = slot
+        s.ends[top, 1] = at
+        s.ends[top, 2] = old
+        s.ends[top, 3] = s.half[slot, ENDS]
+        s.half[slot, ENDS] = np.int32(top)
+        s.meta[ENDS_TOP] = top + 1
+        s.rows[slot, END] = time
+
+
+@njit
+def _append(s: Slots, c: Controls, i: int) -> int:
+    """A new slot from row `i` of `c`; its number."""
+    slot = s.meta[COUNT]
+    s.meta[COUNT] = slot + 1
+    s.rows[slot, START] = c.time[i]
+    s.rows[slot, END] = c.end[i]
+    s.half[slot, BORN] = c.at[i]
+    s.half[slot, ENDS] = -1
+    s.half[slot, STAMP] = -1
+    top = s.meta[HEAP_TOP]
+    s.rows[slot, BODY] = top
+    for j in range(c.program_offsets[i], c.program_offsets[i + 1]):
+        s.heap[top] = c.program[j]
+        top += 1
+    for j in range(c.cover_offsets[i], c.cover_offsets[i + 1]):
+        s.heap[top] = c.cover[j]
+        top += 1
+    for j in range(c.region_offsets[i], c.region_offsets[i + 1]):
+        s.reals[top] = c.region[j]
+        top += 1
+    for j in range(c.box_offsets[i], c.box_offsets[i + 1]):
+        s.reals[top] = c.boxes[j]
+        top += 1
+    s.meta[HEAP_TOP] = top
+    s.half[slot, PROGRAM] = c.program_offsets[i + 1] - c.program_offsets[i]
+    s.meta[LONGEST] = max(s.meta[LONGEST], c.program_offsets[i + 1] - c.program_offsets[i])
+    s.half[slot, COVER] = c.cover_offsets[i + 1] - c.cover_offsets[i]
+    s.half[slot, REGION] = c.region_offsets[i + 1] - c.region_offsets[i]
+    top = s.meta[TEXT_TOP]
+    s.rows[slot, TEXT] = top
+    for j in range(c.id_offsets[i], c.id_offsets[i + 1]):
+        s.text[top] = c.id_bytes[j]
+        top += 1
+    for j in range(c.tail_offsets[i], c.tail_offsets[i + 1]):
+        s.text[top] = c.tail_bytes[j]
+        top += 1
+    s.meta[TEXT_TOP] = top
+    s.half[slot, TAIL] = c.tail_offsets[i + 1] - c.tail_offsets[i]
+    length = c.id_offsets[i + 1] - c.id_offsets[i]
+    boxes = (c.box_offsets[i + 1] - c.box_offsets[i]) // 4
+    s.half[slot, FLAGS] = np.int32(
+        c.flags[i] | LIVE | (boxes << BOXES_SHIFT) | (length << ID_SHIFT)
+    )
+    return slot
+
+
+@njit
+def apply_controls(s: Slots, c: Controls) -> None:
+    """Apply subscribes and unsubscribes in order. Room must have been made for all of them."""
+    for i in range(len(c.op)):
+        start, stop = c.id_offsets[i], c.id_offsets[i + 1]
+        row, slot = find_id(s, c.id_hash[i], c.id_bytes, start, stop)
+        if slot >= 0:
+            _end(s, slot, c.time[i], c.at[i])
+        if c.op[i] == SUBSCRIBE:
+            if slot < 0:
+                s.meta[IDS] += 1
+                s.ids[row, 0] = c.id_hash[i]
+            s.ids[row, 1] = np.uint64(_append(s, c, i) + 1)
+
+
+@njit
+def sees(s: Slots, slot: int, i: int, time: int) -> bool:
+    """SPEC section 4 for object number `i` of the batch, at `time`."""
+    if i < s.half[slot, BORN] or time < s.rows[slot, START]:
+        return False
+    if time < s.rows[slot, END]:
+        return s.half[slot, FLAGS] & LIVE != 0
+    link = s.half[slot, ENDS]
+    while link >= 0:
+        if i < s.ends[link, 1] and time < s.ends[link, 2]:
+            return s.half[slot, FLAGS] & LIVE != 0
+        link = s.ends[link, 3]
+    return False
+
+
+@njit
+def close_batch(s: Slots) -> None:
+    """Forget the order within the batch: from now on time alone decides."""
+    for i in range(s.meta[ENDS_TOP]):
+        s.half[s.ends[i, 0], ENDS] = -1
+    s.meta[ENDS_TOP] = 0
+    for slot in range(s.meta[BATCH_FIRST], s.meta[COUNT]):
+        s.half[slot, BORN] = 0
+    s.meta[BATCH_FIRST] = s.meta[COUNT]
+
+
+@njit
+def drop_ids(
+    s: Slots, keys: NDArray[np.uint64], offsets: NDArray[np.int64], data: NDArray[np.uint8]
+) -> None:
+    """Take whole ids away (they moved to another shard): their slots stay, but see nothing."""
+    for i in range(len(keys)):
+        _, slot = find_id(s, keys[i], data, offsets[i], offsets[i + 1])
+        if slot >= 0:
+            s.half[slot, FLAGS] &= ~LIVE
+            s.rows[slot, END] = s.rows[slot, START]

@@ -1,0 +1,101 @@
+"""Upright boxes around a region: what filters, grids and routers work on.
+
+They may be larger than the region, never smaller: every position that `region_contains` accepts,
+with its coordinates as given, lies in at least one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TypeAlias
+
+from nearcast.model.shapes import Bbox, Circle, Region
+from nearcast.model.space import EARTH_RADIUS_M, Space
+
+__all__ = ["Box", "outer_boxes"]
+
+Box: TypeAlias = tuple[float, float, float, float]
+"""minx, miny, maxx, maxy with minx <= maxx."""
+
+_WORLD: Box = (-180.0, -90.0, 180.0, 90.0)
+
+# Far above the error of the haversine formula (some 1e-14 degrees, see _NEAR_ANTIPODE for where it
+# is not), far below what any grid notices (1e-9 degrees are 0.1 mm).
+_SLACK = 1e-9
+_SLACK_DEGREES = 1e-9
+# Next to the antipode asin is so steep that the formula itself is off by up to 0.1 m.
+_NEAR_ANTIPODE = math.pi - 1e-3
+# A circle that nearly touches the meridian 90 degrees away has an ill-conditioned half-width.
+_NEARLY_ONE = 1.0 - 1e-9
+# Below this the square of a difference is 0 as a float, so that positions count as equal.
+_SQUARE_UNDERFLOW = 1e-150
+_LARGEST = math.nextafter(math.inf, 0.0)
+
+
+def outer_boxes(space: Space, region: Region) -> list[Box]:
+    """One box that contains the region, or two where it reaches over (or to) the antimeridian."""
+    if isinstance(region, Bbox):
+        box = (region.minx, region.miny, region.maxx, region.maxy)
+        return _geographic_bbox(box) if space is Space.GEOGRAPHIC else [box]
+    if isinstance(region, Circle):
+        if space is Space.GEOGRAPHIC:
+            return _geographic_circle(region)
+        return [_planar_circle(region)]
+    xs = [x for ring in region.rings for x, _ in ring]
+    ys = [y for ring in region.rings for _, y in ring]
+    return [(min(xs), min(ys), max(xs), max(ys))]
+
+
+def _geographic_bbox(box: Box) -> list[Box]:
+    minx, miny, maxx, maxy = box
+    if minx > maxx:
+        return [(minx, miny, 180.0, maxy), (-180.0, miny, maxx, maxy)]
+    # Longitudes -180 and 180 are one meridian: a box that has one of them has the other.
+    if minx == -180.0 and maxx < 180.0:
+        return [box, (180.0, miny, 180.0, maxy)]
+    if maxx == 180.0 and minx > -180.0:
+        return [box, (-180.0, miny, -180.0, maxy)]
+    return [box]
+
+
+def _geographic_circle(circle: Circle) -> list[Box]:
+    angle = circle.radius / EARTH_RADIUS_M
+    if angle >= _NEAR_ANTIPODE:
+        return [_WORLD]
+    reach = math.degrees(angle) * (1.0 + _SLACK) + _SLACK_DEGREES
+    miny = circle.y - reach
+    maxy = circle.y + reach
+    if miny <= -90.0 or maxy >= 90.0:
+        # It holds a pole, and with it every longitude.
+        return [(-180.0, max(miny, -90.0), 180.0, min(maxy, 90.0))]
+    # The meridians that touch the circle; the reach is now less than 90 degrees.
+    sine = math.sin(math.radians(reach)) / math.cos(math.radians(circle.y))
+    if sine > _NEARLY_ONE:
+        return [(-180.0, miny, 180.0, maxy)]
+    half_width = math.degrees(math.asin(sine)) * (1.0 + _SLACK) + _SLACK_DEGREES
+    west = circle.x - half_width
+    east = circle.x + half_width
+    # The half-width is under 90 degrees, so that it cannot reach over both ends.
+    if west <= -180.0:
+        return [(-180.0, miny, east, maxy), (west + 360.0, miny, 180.0, maxy)]
+    if east >= 180.0:
+        return [(west, miny, 180.0, maxy), (-180.0, miny, east - 360.0, maxy)]
+    return [(west, miny, east, maxy)]
+
+
+def _planar_circle(circle: Circle) -> Box:
+    reach = circle.radius * (1.0 + _SLACK) + _SQUARE_UNDERFLOW
+    return (
+        _down(circle.x - reach),
+        _down(circle.y - reach),
+        _up(circle.x + reach),
+        _up(circle.y + reach),
+    )
+
+
+def _down(value: float) -> float:
+    return max(math.nextafter(value, -math.inf), -_LARGEST)
+
+
+def _up(value: float) -> float:
+    return min(math.nextafter(value, math.inf), _LARGEST)

@@ -1,0 +1,151 @@
+"""Events in: one JSON object a line."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import cast
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from nearcast.model.errors import Invalid
+from nearcast.model.space import Space
+from nearcast.wire.decode import EXCERPT, Decoded, Publishes, SplitBuilder, misplaced, why_misplaced
+from nearcast.wire.shapes import DECODER, EventShape, PublishShape, explain
+from nearcast.wire.times import all_ms, to_ms
+
+LINE_BITS = 32  # a position is split << LINE_BITS | line of the split
+
+
+def decode_jsonl(
+    data: bytes, space: Space, *, file: str = "", first_line: int = 1, split: int = 0
+) -> Decoded:
+    """Decode whole lines. `first_line` numbers the first of them in `file`, for rejects."""
+    return decode_events(*_events(data), space, file=file, first_line=first_line, split=split)
+
+
+def decode_values(
+    lines: list[bytes], space: Space, *, file: str = "", first_line: int = 1, split: int = 0
+) -> Decoded:
+    """Decode events that come one a value (a Kafka message, a column of strings)."""
+    return decode_events(
+        [_one(line) for line in lines], lines, space, file=file, first_line=first_line, split=split
+    )
+
+
+Failure = tuple[str, str]  # reason, excerpt
+
+
+def _one(line: bytes) -> EventShape | Failure | None:
+    """One event, None for a blank line, or why it is none."""
+    try:
+        return DECODER.decode(line)
+    except Exception as error:  # whatever a line holds, it is refused with a reason
+        if not line.strip():
+            return None
+        return _failure(line, error)
+
+
+def _failure(line: bytes, error: Exception) -> Failure:
+    try:
+        value = msgspec.json.decode(line)
+    except Exception:  # then the first error says all there is to say
+        value = {}
+    return explain(error, value), line[:EXCERPT].decode("utf-8", "replace")
+
+
+def _events(data: bytes) -> tuple[list[EventShape | Failure | None], list[bytes] | None]:
+    """The events of all lines, in one call where every line is fine."""
+    lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
+    try:
+        events = cast("list[EventShape | Failure | None]", DECODER.decode_lines(data))
+        if len(events) == lines:
+            return events, None
+    except Exception:  # noqa: S110 -- the slow path below finds which line it was
+        pass
+    split = data.split(b"\n")
+    if split and not split[-1]:
+        split.pop()
+    return [_one(line) for line in split], split
+
+
+def decode_events(
+    events: list[EventShape | Failure | None],
+    lines: list[bytes] | None,
+    space: Space,
+    *,
+    file: str,
+    first_line: int,
+    split: int,
+) -> Decoded:
+    """Sort decoded events into objects, controls and rejects."""
+    base = split << LINE_BITS
+    builder = SplitBuilder(space, file)
+
+    def refuse(n: int, reason: str) -> None:
+        if lines is not None:
+            text = lines[n][:EXCERPT].decode("utf-8", "replace")
+        else:
+            text = msgspec.json.encode(events[n]).decode()
+        builder.reject(base | n, first_line + n, reason, text)
+
+    at: list[int] = []
+    objects: list[PublishShape] = []
+    for n, event in enumerate(events):
+        if type(event) is PublishShape:
+            at.append(n)
+            objects.append(event)
+        elif event is None:
+            continue
+        elif isinstance(event, tuple):
+            builder.reject(base | n, first_line + n, *event)
+        else:
+            try:
+                builder.control(event, base | n)
+            except Invalid as error:
+                refuse(n, str(error))
+    if all_ms([o.time for o in objects]) is None:
+        at, objects = _with_times(at, objects, refuse)
+    xy = np.array([o.at for o in objects], np.float64).reshape(-1, 2)
+    bad = misplaced(space, xy[:, 0], xy[:, 1])
+    if bad.any():
+        for n in np.flatnonzero(bad).tolist():
+            refuse(at[n], why_misplaced(space, *xy[n].tolist()))
+        kept = np.flatnonzero(~bad)
+        xy = xy[kept]
+        at = [at[n] for n in kept.tolist()]
+        objects = [objects[n] for n in kept.tolist()]
+    return builder.finish(_publishes(base, at, objects, xy))
+
+
+def _with_times(
+    at: list[int], objects: list[PublishShape], refuse: object
+) -> tuple[list[int], list[PublishShape]]:
+    """Turn every time into milliseconds; objects without a proper one are refused."""
+    kept: list[int] = []
+    for n, o in enumerate(objects):
+        try:
+            o.time = to_ms(o.time)
+            kept.append(n)
+        except Invalid as error:
+            refuse(at[n], str(error))  # type: ignore[operator]
+    return [at[n] for n in kept], [objects[n] for n in kept]
+
+
+def _publishes(
+    base: int, at: list[int], objects: list[PublishShape], xy: np.ndarray[tuple[int, int], np.dtype[np.float64]]
+) -> Publishes:
+    keywords = [o.keywords or () for o in objects]
+    offsets = np.zeros(len(objects) + 1, np.int64)
+    np.cumsum([len(k) for k in keywords], out=offsets[1:])
+    return Publishes(
+        np.array(at, np.int64) | base,
+        pa.array([o.id for o in objects], pa.large_string()),
+        np.array([o.time for o in objects], np.int64),
+        xy[:, 0].copy(),
+        xy[:, 1].copy(),
+        pa.array([o.text for o in objects], pa.large_string()),
+        pa.array(list(chain.from_iterable(keywords)), pa.large_string()),
+        offsets,
+    )

@@ -1,0 +1,149 @@
+"""Subscriptions and unsubscribes as rows of CONTROLS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from nearcast.kernels.program import TAG_AND, TAG_NOT, TAG_OR
+from nearcast.kernels.slots import SUBSCRIBE, UNSUBSCRIBE
+from nearcast.model.errors import Invalid
+from nearcast.model.expression import And, Expression, Word, cover, parse, to_postfix
+from nearcast.model.region import BBOX, encode, outer_boxes, region_from_json
+from nearcast.model.space import Space, check_position
+from nearcast.wire.shapes import KnnShape, RangeShape, SubscribeShape, UnsubscribeShape
+from nearcast.wire.tables import (
+    CONTROLS,
+    FOREVER,
+    KIND_CODES,
+    control_row,
+    list_column,
+    table_of,
+)
+from nearcast.wire.times import to_ms
+from nearcast.wire.words import hash_words
+
+_TAGS = {"and": int(TAG_AND), "or": int(TAG_OR), "not": int(TAG_NOT)}
+Token = str | int  # a keyword, to be hashed later, or an operator
+_PROGRAM, _COVER = CONTROLS.get_field_index("program"), CONTROLS.get_field_index("cover")
+
+
+def json_body(text: str) -> bytes:
+    """`text` as it stands between the quotes of a JSON string."""
+    return msgspec.json.encode(text)[1:-1]
+
+
+def program_of(where: Expression) -> tuple[list[Token], list[Token], bool]:
+    """(program, cover, conjunction): see `kernels.program`; the cover of a conjunction is left
+    to the index, which knows the rarest of its words."""
+    if isinstance(where, Word):
+        return [where.keyword], [], True  # type: ignore[list-item]
+    if isinstance(where, And) and all(isinstance(part, Word) for part in where.parts):
+        return [part.keyword for part in where.parts], [], True  # type: ignore[union-attr]
+    tokens: list[Token] = [
+        value if kind == "word" else value << 2 | _TAGS[kind] for kind, value in to_postfix(where)
+    ]
+    return tokens, sorted(cover(where) or ()), False
+
+
+class ControlBuilder:
+    """Collects the control events of a split; words are hashed all at once."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self._rows: list[tuple[Any, ...]] = []
+
+    def unsubscribe(self, event: UnsubscribeShape, pos: int) -> int:
+        """Add an unsubscribe; its time."""
+        time = to_ms(event.time)
+        self._rows.append(
+            control_row(op=UNSUBSCRIBE, id=json_body(event.id), time=time, pos=pos)
+        )
+        return time
+
+    def subscribe(self, event: SubscribeShape, pos: int) -> int:
+        """Add a subscribe; its time. Raises `Invalid`, also for kinds not built yet."""
+        time = to_ms(event.time)
+        query = event.query
+        if not isinstance(query, RangeShape | KnnShape):
+            kind = query.__struct_config__.tag
+            raise Invalid(f"query.kind: {kind} is not supported yet; range and knn are")
+        try:
+            where = parse(query.where or "")
+        except Invalid as error:
+            raise Invalid(f"query.where: {error}") from None
+        program, words, conjunction = program_of(where)
+        shared = {
+            "op": SUBSCRIBE,
+            "id": json_body(event.id),
+            "time": time,
+            "pos": pos,
+            "end": FOREVER if event.expires is None else to_ms(event.expires, "expires"),
+            "tail": _tail(event),
+            "program": program,
+            "cover": words,
+            "conjunction": conjunction,
+        }
+        if isinstance(query, KnnShape):
+            check_position(self.space, *query.at)
+            row = control_row(
+                kind=KIND_CODES["knn"],
+                k=query.k,
+                window=query.window or 0,
+                region=list(query.at),
+                **shared,  # type: ignore[arg-type]
+            )
+        else:
+            region = region_from_json(self.space, query.region)
+            code, data = encode(region)
+            boxes = [v for box in outer_boxes(self.space, region) for v in box]
+            row = control_row(
+                kind=KIND_CODES["range"],
+                region_code=code,
+                region=data,
+                boxes=[] if code == BBOX and boxes == data else boxes,
+                **shared,  # type: ignore[arg-type]
+            )
+        self._rows.append(row)
+        return time
+
+    def table(self) -> pa.RecordBatch:
+        """All rows, in the order of `pos`."""
+        if not self._rows:
+            return table_of([], CONTROLS)
+        columns = [list(c) for c in zip(*self._rows, strict=True)]
+        arrays = [
+            self._hashed(c) if n in (_PROGRAM, _COVER) else pa.array(c, CONTROLS.field(n).type)
+            for n, c in enumerate(columns)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=CONTROLS)
+
+    @staticmethod
+    def _hashed(column: list[list[Token]]) -> pa.Array:
+        offsets = np.zeros(len(column) + 1, np.int64)
+        np.cumsum([len(c) for c in column], out=offsets[1:])
+        flat = [token for tokens in column for token in tokens]
+        words = [token for token in flat if isinstance(token, str)]
+        hashes = hash_words(words)
+        if len(words) == len(flat):
+            values = hashes
+        else:
+            values = np.array([0 if isinstance(t, str) else t for t in flat], np.uint64)
+            values[[isinstance(t, str) for t in flat]] = hashes
+        return list_column(offsets, values, CONTROLS.field("program").type)
+
+
+def _tail(event: SubscribeShape) -> bytes:
+    """What notifications echo, ready to be written."""
+    tail = b""
+    if event.owner is not None:
+        tail += b',"owner":' + msgspec.json.encode(event.owner)
+    if event.meta is not None:
+        try:
+            tail += b',"meta":' + msgspec.json.encode(event.meta)
+        except (OverflowError, RecursionError, ValueError) as error:
+            raise Invalid(f"meta: cannot be echoed ({error})") from None
+    return tail

@@ -1,0 +1,53 @@
+"""Text and keyword columns to columns of word hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nearcast.kernels.hashing import hash_word_column
+from nearcast.kernels.tokens import word_columns
+from nearcast.model.words import normalise, tokenise
+from nearcast.wire.tables import OBJECTS, list_column, strings
+
+
+def _to_ascii_rules(column: pa.Array, fix: Callable[[str], str]) -> pa.Array:
+    """`column` with every string beyond ASCII replaced by `fix` of it (kernels know ASCII)."""
+    if column.type != pa.large_string():
+        column = column.cast(pa.large_string())
+    column = column.fill_null("")
+    odd = pc.invert(pc.string_is_ascii(column))
+    if not pc.any(odd).as_py():
+        return column
+    fixed = [fix(text) for text in column.filter(odd).to_pylist()]
+    return pc.replace_with_mask(column, odd, pa.array(fixed, pa.large_string()))
+
+
+def _spaced_tokens(text: str) -> str:
+    """The tokens of `text`, normalised, with a space between: ASCII rules then split it right."""
+    return " ".join(tokenise(text))
+
+
+def object_words(
+    text: pa.Array, entries: pa.Array, entry_offsets: NDArray[np.int64]
+) -> pa.Array:
+    """The `words` column of OBJECTS.
+
+    `text` has n strings; object i has the keyword entries `entry_offsets[i]:entry_offsets[i+1]`.
+    """
+    text_offsets, text_bytes = strings(_to_ascii_rules(text, _spaced_tokens))
+    offsets, data = strings(_to_ascii_rules(entries, normalise))
+    if len(text_offsets) != len(entry_offsets):
+        text_offsets = np.zeros(len(entry_offsets), np.int64)
+    found = word_columns(text_bytes, text_offsets, data, offsets, entry_offsets)
+    return list_column(*found, OBJECTS.field("words").type)
+
+
+def hash_words(keywords: list[str]) -> NDArray[np.uint64]:
+    """Hashes of normalised keywords."""
+    offsets, data = strings(pa.array(keywords, pa.large_string()))
+    return hash_word_column(data, offsets)

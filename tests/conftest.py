@@ -1,0 +1,59 @@
+"""What every test may use: a printed seed, Hypothesis profiles, one Spark session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+import hypothesis
+import numpy as np
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Before a test module imports a kernel: Numba reads its cache folder when it compiles.
+if find_spec("nearcast.kernels.cache"):
+    import_module("nearcast.kernels.cache").configure()
+
+DEFAULT_SEED = 20_260_101
+
+# Compiling a kernel inside the first example would break any deadline.
+hypothesis.settings.register_profile("dev", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, print_blob=True, derandomize=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", type=int, default=DEFAULT_SEED, help="seed of the `rng` fixture")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed: {config.getoption('--seed')} (repeat with --seed)"
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as `spark` whatever starts a JVM, so that no test can forget to say so."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) or item.get_closest_marker("cluster"):
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A generator of this test's own: the same numbers whichever tests ran before."""
+    return np.random.default_rng(request.config.getoption("--seed"))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One local session for all tests that need a JVM, started by the first of them."""
+    from nearcast.engine.session import create
+
+    session = create(master="local[2]", app="nearcast-tests")
+    yield session
+    session.stop()
