@@ -1,7 +1,7 @@
 """What an expression means, and that no depth is too deep."""
 
 import pickle
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from itertools import combinations
 
 import pytest
@@ -150,7 +150,7 @@ def test_flatten_keeps_the_meaning_and_leaves_nothing_nested(expression: Express
             stack.extend(node.parts)
 
 
-SHAPES = {
+SHAPES: dict[str, Callable[[int], str]] = {
     "and": lambda n: " AND ".join(["a"] * n),
     "or": lambda n: " OR ".join(["a"] * n),
     "side by side": lambda n: "a " * n,

@@ -3,13 +3,13 @@
 import math
 
 import pytest
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from nearcast.model.extent import outer_boxes
 from nearcast.model.predicate import contains
 from nearcast.model.region import Bbox, Circle, Polygon, Region
-from nearcast.model.space import EARTH_RADIUS_M, Space
+from nearcast.model.space import EARTH_RADIUS_M, Space, euclidean, haversine_m
 
 GEO, PLANE = Space.GEOGRAPHIC, Space.PLANAR
 LON = st.sampled_from([-180.0, 180.0, 0.0, 179.999999, -179.999999]) | st.floats(-180, 180)
@@ -52,6 +52,38 @@ def test_circle_on_the_sphere(
             assert boxed(GEO, circle, *there)
 
 
+TINY = st.sampled_from([-1.0, 1.0]).flatmap(
+    lambda sign: st.floats(-15, -3).map(lambda power: sign * 10.0**power)
+)
+
+
+# The examples were found by search: each needs one of the guards of the extent.
+@given(LON, LAT, LON, LAT)
+@example(0.0, 0.0, 89.99999924439248, 0.0)
+@example(0.0, 1.3927631373127574e-11, 89.99999924789378, 0.0)
+@example(0.0, 89.99999916229167, 134.3135353592197, -89.99999945636219)
+@example(0.0, 89.99999999863154, -149.07585767757365, -89.99999783695428)
+def test_circle_through_any_place(x: float, y: float, lon: float, lat: float) -> None:
+    # Its radius is the distance as computed, so that the place is inside by definition.
+    circle = Circle(x, y, haversine_m(x, y, lon, lat))
+    assert contains(GEO, circle, lon, lat)
+    assert boxed(GEO, circle, lon, lat)
+
+
+@given(LON, LAT, TINY, TINY)
+def test_circle_through_the_antipode(x: float, y: float, right: float, up: float) -> None:
+    lon = max(-180.0, min(180.0, (x - 180.0 if x > 0 else x + 180.0) + right))
+    lat = max(-90.0, min(90.0, -y + up))
+    circle = Circle(x, y, haversine_m(x, y, lon, lat))
+    assert boxed(GEO, circle, lon, lat)
+
+
+@given(st.floats(-90, 89), TINY, TINY, TINY)
+def test_circle_of_a_quarter_of_the_earth(x: float, right: float, up: float, off: float) -> None:
+    circle = Circle(x, off, haversine_m(x, off, x + 90.0 + right, up))
+    assert boxed(GEO, circle, x + 90.0 + right, up)
+
+
 @given(LON, st.floats(-89, 89), st.floats(1e-3, 1.0), st.sampled_from([-1, 1]))
 def test_circle_at_its_easternmost_and_westernmost_point(
     x: float, y: float, part: float, side: int
@@ -91,6 +123,13 @@ def test_circle_in_the_plane(x: float, y: float, radius: float, right: float, up
         if all(map(math.isfinite, there)) and contains(PLANE, circle, *there):
             event("inside")
             assert boxed(PLANE, circle, *there)
+
+
+@given(NUMBER, NUMBER, NUMBER, NUMBER)
+def test_circle_in_the_plane_through_any_place(x1: float, y1: float, x2: float, y2: float) -> None:
+    radius = euclidean(x1, y1, x2, y2)
+    if math.isfinite(radius):
+        assert boxed(PLANE, Circle(x1, y1, radius), x2, y2)
 
 
 def test_a_square_that_underflows_does_not_leave_the_box() -> None:

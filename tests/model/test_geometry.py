@@ -56,6 +56,22 @@ def test_orientation_next_to_the_line(
     assert orientation(ax, ay, bx, by, cx, cy) == expected
 
 
+def test_orientation_where_products_lose_digits_to_underflow() -> None:
+    # Found by search: the rounded determinant is far from 0 by the error bound, and has the wrong
+    # sign.
+    unit = 2.0**-540
+    cases = [
+        "0x1.54ee3ef946620p3 0x1.1dfac0c7b2f90p3 0x1.71e6bc58ab818p1 0x1.2c318724bbbb0p0 "
+        "-0x1.6becb2b1f3547p-4 -0x1.ce5abcb7ba7d4p0",
+        "0x1.34e082a6e2111p3 0x1.13468529a1763p3 0x1.761d4462bf118p1 0x1.df6a9cdb794c3p0 "
+        "-0x1.2d6c493cc65ccp-2 -0x1.582afe39366dfp0",
+    ]
+    for case in cases:
+        ax, ay, bx, by, cx, cy = (float.fromhex(number) * unit for number in case.split())
+        expected = orientation_by_definition(ax, ay, bx, by, cx, cy)
+        assert orientation(ax, ay, bx, by, cx, cy) == expected
+
+
 def test_orientation_where_a_rounded_determinant_is_wrong() -> None:
     # Kettner et al., "Classroom examples of robustness problems": a grid of the smallest steps.
     step = 2.0**-53

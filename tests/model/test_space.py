@@ -94,3 +94,10 @@ def test_bad_positions(space: Space, x: float, y: float, part: str) -> None:
 
 def test_planar_positions_may_lie_anywhere() -> None:
     check_position(Space.PLANAR, 1e308, -1e308)
+
+
+def test_an_integer_too_long_to_print_is_refused_like_others() -> None:
+    with pytest.raises(Invalid, match="longitude one huge int is outside"):
+        check_position(Space.GEOGRAPHIC, 10**9999, 0)
+    with pytest.raises(Invalid, match="one huge int is not a finite number"):
+        check_position(Space.PLANAR, 0, 10**9999)

@@ -29,6 +29,8 @@ def test_kinds() -> None:
     ("make", "part"),
     [
         (lambda: KnnQuery(0.0, 0.0, 0, TRUE), "query.k: 0 is less than 1"),
+        (lambda: KnnQuery(0.0, 0.0, -(10**9999), TRUE), "query.k"),
+        (lambda: KnnQuery(0.0, 0.0, 1, TRUE, LIMIT), "query.window"),
         (lambda: KnnQuery(0.0, 0.0, True, TRUE), "query.k: True is not an integer"),
         (lambda: KnnQuery(math.nan, 0.0, 1, TRUE), "query.at"),
         (lambda: KnnQuery(0.0, 0.0, 1, TRUE, 0), "query.window: 0 is less than 1"),

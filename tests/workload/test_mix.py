@@ -8,6 +8,7 @@ import pytest
 
 from nearcast.workload import PLACE, START_MS, mix
 from nearcast.workload.mix import updates
+from nearcast.workload.ragged import Longs
 
 
 def run(objects: int, mu: int, rng: np.random.Generator) -> pa.Table:
@@ -61,7 +62,7 @@ def test_lives_are_normal(rng: np.random.Generator) -> None:
     born = np.full(numbers.max() + 1, -1)
     born[numbers[~deletes]] = arrival[~deletes]
     late = deletes & (born[numbers] >= 0)
-    lives = (arrival - born[numbers])[late]
+    lives: Longs = (arrival - born[numbers])[late]
     # Those born near the end are seen only if they die young: leave their generation out.
     lives = lives[born[numbers][late] < arrival[-1] - 2 * mu]
     assert lives.mean() == pytest.approx(mu, rel=0.02)

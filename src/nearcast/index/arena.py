@@ -106,14 +106,18 @@ class Arena(Storage):
         except OSError:
             return False
 
-    @staticmethod
-    def _mark(token: str) -> str:
+    def _sizes(self) -> str:
+        """Names and lengths of all files: kernels must never meet one that was cut short."""
+        files = sorted(self.folder.glob("*.bin"))
+        return " ".join(f"{f.name}:{f.stat().st_size}" for f in files)
+
+    def _mark(self, token: str) -> str:
         """`token` with what makes the files unreadable: a reboot (lost pages), another layout."""
         try:
             boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         except OSError:
             boot = "?"
-        return f"{token} {boot} {_LAYOUT}"
+        return f"{token} {boot} {_LAYOUT} {self._sizes()}"
 
     def begin(self) -> None:
         """From here until `commit`, a crash leaves an arena that nobody attaches."""

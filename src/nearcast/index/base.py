@@ -11,6 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.index.arena import Storage
+from nearcast.kernels.hashing import hash_ids
+from nearcast.kernels.ragged import gather
 from nearcast.model.space import Space
 from nearcast.wire.tables import ObjectColumns
 
@@ -139,6 +141,12 @@ class LocalIndex(ABC):
     @abstractmethod
     def __len__(self) -> int:
         """Slots in use, dead ones included."""
+
+    def id_hashes(self, slots: NDArray[np.int64]) -> NDArray[np.uint64]:
+        """Hashes of the ids of slots, as routers know them."""
+        texts = self.texts(slots)
+        offsets, data = gather(texts.text, texts.starts, texts.id_lengths)
+        return hash_ids(data, offsets)
 
     def compact(self, now: int) -> None:
         """Forget what sees nothing at or after `now`, and number the rest anew."""

@@ -70,7 +70,7 @@ class ResultStore:
         rows[:] = 0
         at = c.region_offsets[mine]
         reals[:, rs.X], reals[:, rs.Y] = c.region[at], c.region[at + 1]
-        reals[:, rs.REACH] = np.inf
+        reals[:, rs.REACH] = np.nan
         rows[:, rs.K] = numbers(controls["k"])[mine]
         rows[:, rs.WINDOW] = numbers(controls["window"])[mine]
         self._meta[rs.WINDOWED] += int(np.count_nonzero(rows[:, rs.WINDOW]))

@@ -88,3 +88,12 @@ def hash_word_column(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDA
     for i in range(n):
         out[i] = hash_word(data, offsets[i], offsets[i + 1])
     return out
+
+
+@njit
+def mix64_array(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`mix64` of each value."""
+    out = np.empty_like(values)
+    for i in range(len(values)):
+        out[i] = mix64(values[i])
+    return out

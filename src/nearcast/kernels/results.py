@@ -115,7 +115,7 @@ def _touch(r: Results, slot: int) -> None:
     if length >= k and r.rows[slot, WINDOW] == 0:
         r.reals[slot, REACH] = r.distances[r.rows[slot, LIST] + k - 1, DISTANCE]
     else:
-        r.reals[slot, REACH] = np.inf
+        r.reals[slot, REACH] = np.nan  # compares false: nothing is out of reach
 
 
 @njit

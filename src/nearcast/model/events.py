@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from nearcast.model.errors import Invalid
+from nearcast.model.errors import Invalid, brief
 from nearcast.model.query import Query
 
 __all__ = [
@@ -99,7 +99,9 @@ class Ask:
         _check_time("time", self.time)
         _check_time("last", self.last)
         if self.last < 1:
-            raise Invalid(f"last: {self.last} is less than 1; write the milliseconds to look back")
+            raise Invalid(
+                f"last: {brief(self.last)} is less than 1; write the milliseconds to look back"
+            )
 
 
 Event: TypeAlias = Publish | Subscribe | Unsubscribe | Ask
@@ -117,6 +119,6 @@ def _check_id(value: object) -> None:
 
 def _check_time(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Invalid(f"{name}: {value!r} is not an integer number of milliseconds")
+        raise Invalid(f"{name}: {brief(value)} is not an integer number of milliseconds")
     if not -TIME_LIMIT < value < TIME_LIMIT:
         raise Invalid(f"{name}: is not within 2**61 milliseconds of the epoch")

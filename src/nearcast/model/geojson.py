@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import shapely
 
-from nearcast.model.errors import Invalid
+from nearcast.model.errors import Invalid, brief
 from nearcast.model.shapes import Bbox, Circle, Point, Polygon, Region, Ring
 from nearcast.model.space import Space
 
@@ -38,7 +38,7 @@ _PLAIN_WORDS = {
 def region_from_json(space: Space, obj: object) -> Region:
     """The region that a decoded JSON value describes; raises Invalid. Unknown keys are ignored."""
     if not isinstance(obj, dict):
-        raise Invalid(f"region: {_brief(obj)} is not an object; {_WRITE}")
+        raise Invalid(f"region: {brief(obj)} is not an object; {_WRITE}")
     # A null is what a Parquet column holds where a field is missing.
     forms = [form for form in _FORMS if obj.get(form) is not None]
     if not forms:
@@ -54,7 +54,7 @@ def region_from_json(space: Space, obj: object) -> Region:
 
 def _bbox(space: Space, value: object) -> Bbox:
     if not isinstance(value, list | tuple) or len(value) != 4:
-        raise Invalid(f"region.bbox: {_brief(value)} is not 4 numbers [minx, miny, maxx, maxy]")
+        raise Invalid(f"region.bbox: {brief(value)} is not 4 numbers [minx, miny, maxx, maxy]")
     minx, miny, maxx, maxy = (_number("region.bbox", number) for number in value)
     _in_world(space, "region.bbox", (minx, maxx), (miny, maxy))
     if space is not Space.GEOGRAPHIC and minx > maxx:
@@ -73,7 +73,7 @@ def _bbox(space: Space, value: object) -> Bbox:
 def _circle(space: Space, value: object) -> Circle:
     if not isinstance(value, dict) or "at" not in value or "radius" not in value:
         raise Invalid(
-            f'region.circle: {_brief(value)} is not an object {{"at": [x, y], "radius": r}}'
+            f'region.circle: {brief(value)} is not an object {{"at": [x, y], "radius": r}}'
         )
     x, y = _position("region.circle.at", value["at"])
     _in_world(space, "region.circle.at", (x,), (y,))
@@ -92,7 +92,7 @@ def _polygon(space: Space, kind: object, coordinates: object) -> Polygon:
             for number, part in enumerate(_filled_list("region.coordinates", coordinates))
         ]
     else:
-        raise Invalid(f"region.type: {_brief(kind)} is not Polygon or MultiPolygon")
+        raise Invalid(f"region.type: {brief(kind)} is not Polygon or MultiPolygon")
     rings = tuple(ring for polygon in polygons for ring in polygon)
     for ring in rings:
         xs, ys = zip(*ring, strict=True)
@@ -119,7 +119,7 @@ def _ring(where: str, value: object) -> Ring:
 
 def _filled_list(where: str, value: object) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
-        raise Invalid(f"{where}: {_brief(value)} is not a list")
+        raise Invalid(f"{where}: {brief(value)} is not a list")
     if not value:
         raise Invalid(f"{where}: is empty")
     return value
@@ -127,7 +127,7 @@ def _filled_list(where: str, value: object) -> Sequence[Any]:
 
 def _position(where: str, value: object) -> Point:
     if not isinstance(value, list | tuple) or len(value) != 2:
-        raise Invalid(f"{where}: {_brief(value)} is not a position [x, y]")
+        raise Invalid(f"{where}: {brief(value)} is not a position [x, y]")
     x, y = value
     # Nearly every coordinate of a long ring takes this path.
     if type(x) is float and type(y) is float and math.isfinite(x) and math.isfinite(y):
@@ -137,13 +137,13 @@ def _position(where: str, value: object) -> Point:
 
 def _number(where: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Invalid(f"{where}: {_brief(value)} is not a number")
+        raise Invalid(f"{where}: {brief(value)} is not a number")
     try:
         number = float(value)
     except OverflowError:  # A JSON integer may be larger than any float.
         number = math.inf
     if not math.isfinite(number):
-        raise Invalid(f"{where}: {_brief(value)} is not a finite number")
+        raise Invalid(f"{where}: {brief(value)} is not a finite number")
     return number
 
 
@@ -165,21 +165,9 @@ def _check_valid(polygons: list[list[Ring]]) -> None:
             shape = shapely.MultiPolygon([(rings[0], rings[1:]) for rings in polygons])
             reason = "" if shape.is_valid else shapely.is_valid_reason(shape)
     except shapely.errors.ShapelyError as error:
-        raise Invalid(f"region.coordinates: not a valid polygon: {_brief(str(error))}") from error
+        raise Invalid(f"region.coordinates: not a valid polygon: {brief(str(error))}") from error
     if reason:
         what, _, where = reason.partition("[")
         plain = _PLAIN_WORDS.get(what, what.lower())
         place = f" near [{where.rstrip(']').replace(' ', ', ')}]" if where else ""
         raise Invalid(f"region.coordinates: not a valid polygon: {plain}{place}")
-
-
-def _brief(value: object) -> str:
-    """The value in at most some 40 characters, for a message of one line."""
-    try:
-        text = repr(value)
-    except (
-        ValueError,
-        RecursionError,
-    ):  # An integer of thousands of digits; a list of lists of ...
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 40 else text[:37] + "..."

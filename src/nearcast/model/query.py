@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from nearcast.model.errors import Invalid
+from nearcast.model.errors import Invalid, brief
 from nearcast.model.nodes import Expression
 from nearcast.model.shapes import Region
 
 __all__ = ["KnnQuery", "Query", "RangeQuery", "TermsQuery", "TopkQuery"]
+
+# As for times: sums and differences of two must fit into 64 bits.
+_LIMIT = 2**61
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +91,11 @@ Query: TypeAlias = RangeQuery | KnnQuery | TopkQuery | TermsQuery
 
 def _check_positive(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Invalid(f"{name}: {value!r} is not an integer")
+        raise Invalid(f"{name}: {brief(value)} is not an integer")
     if value < 1:
-        raise Invalid(f"{name}: {value} is less than 1")
+        raise Invalid(f"{name}: {brief(value)} is less than 1")
+    if value >= _LIMIT:
+        raise Invalid(f"{name}: {brief(value)} is not less than 2**61")
 
 
 def _check_finite(x: float, y: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from enum import StrEnum
 
-from nearcast.model.errors import Invalid
+from nearcast.model.errors import Invalid, brief
 from nearcast.model.jit import njit
 
 __all__ = [
@@ -69,23 +69,21 @@ def check_position(space: Space, x: float, y: float) -> None:
     """Refuse what is not a position of `space`: see SPEC section 1."""
     for value in (x, y):
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Invalid(f"position [{x!r}, {y!r}]: {value!r} is not a number")
+            raise Invalid(f"at: {brief(value)} is not a number")
     if space is Space.GEOGRAPHIC:
         # Written so that NaN fails too.
         if not -180.0 <= x <= 180.0:
             raise Invalid(
-                f"position [{x!r}, {y!r}]: longitude {x!r} is outside [-180, 180]; "
-                "write [lon, lat] in degrees"
+                f"at: longitude {brief(x)} is outside [-180, 180]; write [lon, lat] in degrees"
             )
         if not -90.0 <= y <= 90.0:
             raise Invalid(
-                f"position [{x!r}, {y!r}]: latitude {y!r} is outside [-90, 90]; "
-                "write [lon, lat] in degrees"
+                f"at: latitude {brief(y)} is outside [-90, 90]; write [lon, lat] in degrees"
             )
         return
     for value in (x, y):
         if not _is_finite(value):
-            raise Invalid(f"position [{x!r}, {y!r}]: {value!r} is not a finite number")
+            raise Invalid(f"at: {brief(value)} is not a finite number")
 
 
 def _is_finite(value: float) -> bool:

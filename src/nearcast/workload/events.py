@@ -1,7 +1,7 @@
 """Objects and subscriptions as event logs: Arrow batches, written as JSONL or Parquet.
 
-All text is put together by Arrow's compute functions, a column at a time: a line of Python for
-each event would take ten times as long.
+All text is put together by Arrow's compute functions, a column at a time, so that no Python runs
+for each event.
 """
 
 from __future__ import annotations

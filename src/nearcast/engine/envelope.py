@@ -1,0 +1,63 @@
+"""Envelopes: all that goes from one split to one shard, as one row of bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from nearcast.wire.tables import CONTROLS, OBJECTS, REJECTS, from_bytes, to_bytes
+
+
+class Directions(msgspec.Struct):
+    """What a shard must do in a batch besides its events (`engine.moves`)."""
+
+    batch: int
+    orders: dict[str, dict[str, Any]] = {}  # kind: what to export at the end
+    imports: dict[str, list[str]] = {}  # kind: exports to take in, of all shards
+    tables: dict[str, bytes] = {}  # kind: the routing table, to select by
+
+
+class Envelope(msgspec.Struct):
+    """One split's share for one shard."""
+
+    directions: Directions
+    split: int
+    latest: int  # latest time of any valid event of the split, also of those that went elsewhere
+    events: dict[str, int]  # of the whole split, by op (sent to shard 0 only)
+    objects: bytes
+    controls: bytes
+    rejects: bytes
+
+    @property
+    def object_table(self) -> pa.RecordBatch:
+        """OBJECTS."""
+        return from_bytes(self.objects, OBJECTS)
+
+    @property
+    def control_table(self) -> pa.RecordBatch:
+        """CONTROLS."""
+        return from_bytes(self.controls, CONTROLS)
+
+    @property
+    def reject_table(self) -> pa.RecordBatch:
+        """REJECTS."""
+        return from_bytes(self.rejects, REJECTS)
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Envelope)
+
+
+def pack(envelope: Envelope) -> bytes:
+    """An envelope as bytes."""
+    return _ENCODER.encode(envelope)
+
+
+def unpack(data: bytes) -> Envelope:
+    """The envelope that `pack` made."""
+    return _DECODER.decode(data)
+
+
+__all__ = ["Directions", "Envelope", "pack", "to_bytes", "unpack"]

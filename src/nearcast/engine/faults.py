@@ -1,0 +1,41 @@
+"""Scripted crashes: named points that tests make fail, once, in a real run.
+
+`NEARCAST_FAULTS` holds a folder; a file `POINT@BATCH` in it with the word `kill` or `raise` makes
+that point fail the first time it is reached (the file is removed first). Unset: no cost but a
+look at the environment.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+POINTS = (
+    "route-read",
+    "shard-begin",
+    "shard-matched",
+    "shard-state-written",
+    "shard-arena-committed",
+    "shard-exported",
+    "sink-begin",
+    "sink-renamed",
+    "sink-controlled",
+)
+
+
+def reach(point: str, batch: int) -> None:
+    """Fail here if a test says so."""
+    folder = os.environ.get("NEARCAST_FAULTS")
+    if not folder:
+        return
+    assert point in POINTS, point
+    script = Path(folder, f"{point}@{batch}")
+    try:
+        action = script.read_text().strip()
+        script.unlink()
+    except OSError:
+        return
+    if action == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise RuntimeError(f"scripted failure at {point} of batch {batch}")

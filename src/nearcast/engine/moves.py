@@ -1,0 +1,110 @@
+"""Routing versions and moves: one small file a batch says what changes with it.
+
+At the end of batch n-1 the sink writes `control/n`: the routing tables valid from n on, what shards
+export at the end of n, and which exports (made at the end of n-1) they take in before n. A batch
+without a file goes by the latest one before it. Repeating a batch repeats its file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from nearcast.engine.envelope import Directions
+from nearcast.engine.settings import Settings, write_atomic
+from nearcast.routing import CanMove, Load, Router, choose
+
+_KEEP = 5  # control files and exports of this many batches back are kept
+
+
+class Control(msgspec.Struct):
+    """What holds from a batch on."""
+
+    tables: dict[str, bytes] = {}  # kind: routing table
+    orders: dict[str, dict[str, Any]] = {}
+    imports: dict[str, list[str]] = {}
+
+
+class Export(msgspec.Struct):
+    """What a shard gave away at the end of a batch."""
+
+    kind: str
+    path: str
+    id_hash: list[int]
+    shards: list[int]
+
+
+class Controls:
+    """The control files of a checkpoint."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.folder = folder / "control"
+        self.settings = settings
+
+    def _batches(self) -> list[int]:
+        try:
+            return sorted(int(p.stem) for p in self.folder.glob("*.bin"))
+        except FileNotFoundError:
+            return []
+
+    def _path(self, batch: int) -> Path:
+        return self.folder / f"{batch:012d}.bin"
+
+    def at(self, batch: int) -> tuple[Control, bool]:
+        """(what holds in `batch`, whether it was written for exactly this batch)."""
+        before = [b for b in self._batches() if b <= batch]
+        if not before:
+            return Control(), False
+        control = msgspec.msgpack.decode(self._path(before[-1]).read_bytes(), type=Control)
+        return control, before[-1] == batch
+
+    def routers(self, batch: int) -> dict[str, Router]:
+        """The routers of `batch`."""
+        control, _ = self.at(batch)
+        return make_routers(self.settings, control.tables)
+
+    def directions(self, batch: int) -> Directions:
+        """What shards must be told in `batch`."""
+        control, now = self.at(batch)
+        if not now:
+            return Directions(batch)
+        return Directions(batch, control.orders, control.imports, control.tables)
+
+    def decide(self, batch: int, exports: list[Export], loads: list[Load]) -> None:
+        """After `batch`: publish what holds from the next one on."""
+        control, _ = self.at(batch)
+        routers = make_routers(self.settings, control.tables)
+        following = Control(dict(control.tables))
+        for export in exports:
+            router = routers[export.kind]
+            assert isinstance(router, CanMove)
+            ids = np.array(export.id_hash, np.uint64)
+            table = router.moved(ids, np.array(export.shards, np.int64))
+            routers[export.kind] = type(router)(self.settings.shards, table)
+            following.tables[export.kind] = table
+            following.imports.setdefault(export.kind, []).append(export.path)
+        for kind, router in routers.items():
+            if isinstance(router, CanMove) and (order := router.order(batch, loads)):
+                following.orders[kind] = order
+        # Written also when it says nothing, if an earlier try of this batch said something.
+        if following.orders or following.imports or self._path(batch + 1).exists():
+            write_atomic(self._path(batch + 1), msgspec.msgpack.encode(following))
+        self._forget(batch)
+
+    def _forget(self, batch: int) -> None:
+        old = [b for b in self._batches() if b < batch - _KEEP]
+        for b in old[:-1]:  # the newest of them still holds
+            control = msgspec.msgpack.decode(self._path(b).read_bytes(), type=Control)
+            for paths in control.imports.values():
+                for path in paths:
+                    Path(path).unlink(missing_ok=True)
+            self._path(b).unlink(missing_ok=True)
+
+
+def make_routers(settings: Settings, tables: dict[str, bytes]) -> dict[str, Router]:
+    """The routers of a run, with their tables."""
+    chosen = choose(settings.strategies)
+    return {k: s.router(settings.shards, tables.get(k, b"")) for k, s in chosen.items()}

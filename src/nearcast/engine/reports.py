@@ -1,0 +1,115 @@
+"""What a run did: a record a batch, and the summary over all of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nearcast.engine.settings import Settings, write_atomic
+from nearcast.engine.shard import Report
+from nearcast.routing import Load
+
+_LOADS = ("objects", "controls", "examined", "lookups", "scanned", "seconds")
+
+
+class BatchRecord(msgspec.Struct):
+    """One batch, all shards."""
+
+    batch: int
+    seconds: float  # since the batch before it ended
+    reports: list[Report]
+
+    @property
+    def events(self) -> int:
+        """Events of the batch, refused ones included."""
+        return sum(sum(r.events.values()) for r in self.reports)
+
+    @property
+    def notifications(self) -> int:
+        """Notifications of the batch."""
+        return sum(sum(r.notifications.values()) for r in self.reports)
+
+    def loads(self) -> list[Load]:
+        """For routers that move subscriptions."""
+        return [
+            Load(r.shard, r.subscriptions, r.objects, r.examined, r.seconds) for r in self.reports
+        ]
+
+
+class Reports:
+    """The records of a checkpoint."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self.folder = checkpoint / "reports"
+
+    def add(self, record: BatchRecord) -> None:
+        """Keep a record; a repeated batch replaces its own."""
+        lean = [
+            msgspec.structs.replace(r, exports=[], files={k: "" for k in r.files})
+            for r in record.reports
+        ]
+        data = msgspec.json.encode(msgspec.structs.replace(record, reports=lean))
+        write_atomic(self.folder / f"{record.batch:012d}.json", data)
+
+    def all(self) -> list[BatchRecord]:
+        """All records, in order."""
+        if not self.folder.is_dir():
+            return []
+        files = sorted(p for p in self.folder.iterdir() if p.suffix == ".json")
+        return [msgspec.json.decode(p.read_bytes(), type=BatchRecord) for p in files]
+
+
+def summarise(records: list[BatchRecord], seconds: float, settings: Settings) -> dict[str, Any]:
+    """`summary.json` (SPEC section 7)."""
+    events: Counter[str] = Counter()
+    told: dict[str, Counter[str]] = {}
+    rejects = 0
+    loads: dict[int, Counter[str]] = {}
+    for record in records:
+        for r in record.reports:
+            events.update(r.events)
+            rejects += r.rejects
+            for name, n in r.notifications.items():
+                kind, _, event = name.partition(".")
+                told.setdefault(kind, Counter())[event] += n
+            load = loads.setdefault(r.shard, Counter())
+            for name in _LOADS:
+                load[name] += getattr(r, name)
+            load["notifications"] += sum(r.notifications.values())
+            load["rebuilds"] += r.rebuilt
+    last = {r.shard: r for r in records[-1].reports} if records else {}
+    events.pop("reject", None)
+    valid = sum(events.values())
+    return {
+        "events": {**dict(sorted(events.items())), "rejected": rejects, "total": valid + rejects},
+        "notifications": {
+            **{k: dict(sorted(v.items())) for k, v in sorted(told.items())},
+            "total": sum(sum(v.values()) for v in told.values()),
+        },
+        "rejects": rejects,
+        "seconds": round(seconds, 3),
+        "events_per_second": round((valid + rejects) / seconds, 1) if seconds > 0 else None,
+        "batches": len(records),
+        "shards": [
+            {
+                "shard": shard,
+                "subscriptions": last[shard].subscriptions if shard in last else 0,
+                **{k: round(v, 3) for k, v in load.items()},
+                "state_bytes": last[shard].state_bytes if shard in last else 0,
+                "arena_bytes": last[shard].arena_bytes if shard in last else 0,
+            }
+            for shard, load in sorted(loads.items())
+        ],
+        "state_bytes": sum(r.state_bytes for r in last.values()),
+        "arena_bytes": sum(r.arena_bytes for r in last.values()),
+        "settings": settings.to_json(),
+    }
+
+
+def write_summary(out: Path, summary: dict[str, Any]) -> None:
+    """`DIR/summary.json`."""
+    write_atomic(out / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())

@@ -1,0 +1,124 @@
+"""The route step: decode a split, refuse what is not valid, deal the rest into envelopes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.engine import faults
+from nearcast.engine.envelope import Directions, Envelope, pack, to_bytes
+from nearcast.engine.moves import Controls
+from nearcast.engine.settings import Settings
+from nearcast.kernels.hashing import hash_ids
+from nearcast.kernels.slots import REPORTS, SUBSCRIBE, UNSUBSCRIBE
+from nearcast.routing import Router
+from nearcast.wire.decode import Decoded
+from nearcast.wire.tables import (
+    CONTROLS,
+    KINDS,
+    REJECTS,
+    empty,
+    numbers,
+    strings,
+)
+
+
+class RouteStep:
+    """Turns decoded splits into envelopes, by the routing version of the batch."""
+
+    def __init__(self, settings: Settings, checkpoint: str, batch: int) -> None:
+        controls = Controls(Path(checkpoint), settings)
+        self.settings = settings
+        self.batch = batch
+        self.directions: Directions = controls.directions(batch)
+        self.routers: dict[str, Router] = controls.routers(batch)
+        first = next(iter(self.routers.values()))
+        # An id may change its kind: unless all kinds have one home for it, ends go everywhere.
+        self._one_home = first.by_id and all(
+            type(r) is type(first) and r.table == first.table for r in self.routers.values()
+        )
+        self._anywhere = first
+
+    def envelopes(self, decoded: Decoded, split: int) -> Iterator[tuple[int, bytes]]:
+        """(shard, envelope) for every shard: each must learn how far time has come."""
+        faults.reach("route-read", self.batch)
+        shares = self._deal(decoded.controls)
+        objects = self._route(decoded.objects)
+        none = to_bytes(empty(REJECTS))
+        for shard in range(self.settings.shards):
+            first = shard == 0
+            yield (
+                shard,
+                pack(
+                    Envelope(
+                        self.directions,
+                        split,
+                        decoded.latest,
+                        dict(decoded.events) if first else {},
+                        objects[shard],
+                        to_bytes(shares[shard]),
+                        to_bytes(decoded.rejects) if first else none,
+                    )
+                ),
+            )
+
+    def _route(self, objects: pa.RecordBatch) -> list[bytes]:
+        """Objects for each shard; each is sent once to every shard that any kind needs it on."""
+        wanted = np.zeros((self.settings.shards, objects.num_rows), bool)
+        for router in self.routers.values():
+            routes = router.route(objects)
+            if routes is None:
+                return [to_bytes(objects)] * self.settings.shards
+            wanted[routes.shards, routes.rows] = True
+        return [to_bytes(objects.filter(pa.array(mask))) for mask in wanted]
+
+    def _deal(self, controls: pa.RecordBatch) -> list[pa.RecordBatch]:
+        """CONTROLS for each shard, in the order of the log."""
+        n, shards = controls.num_rows, self.settings.shards
+        if n == 0:
+            return [empty(CONTROLS)] * shards
+        offsets, data = strings(controls["id"])
+        id_hash = hash_ids(data, offsets)
+        op, kind = numbers(controls["op"]), numbers(controls["kind"])
+        tells = np.zeros((shards, n), np.int8)  # 0 not sent, 1 the end of an id, 2 copy, 3 reports
+        if not self._one_home:
+            tells[:] = 1
+        ending = np.flatnonzero(op == UNSUBSCRIBE)
+        if self._one_home and len(ending):
+            place = self._anywhere.place(controls.take(pa.array(ending)), id_hash[ending])
+            tells[place.shards, ending[place.rows]] = 1
+        for code, name in enumerate(KINDS):
+            rows = np.flatnonzero((op == SUBSCRIBE) & (kind == code))
+            if len(rows):
+                place = self.routers[name].place(controls.take(pa.array(rows)), id_hash[rows])
+                tells[place.shards, rows[place.rows]] = np.where(place.reports, 3, 2)
+        return [self._share(controls, tells[shard]) for shard in range(shards)]
+
+    def _share(self, controls: pa.RecordBatch, tells: NDArray[np.int8]) -> pa.RecordBatch:
+        rows = np.flatnonzero(tells)
+        share = controls.take(pa.array(rows))
+        told = tells[rows]
+        silent = told == 2
+        if silent.any():
+            flags = np.where(silent, numbers(share["flags"]) & ~REPORTS, numbers(share["flags"]))
+            at = CONTROLS.get_field_index("flags")
+            share = share.set_column(at, CONTROLS.field(at), pa.array(flags.astype(np.int32)))
+        ends = (told == 1) & (numbers(share["op"]) == SUBSCRIBE)
+        return _only_ends(share, ends) if ends.any() else share
+
+
+def _only_ends(share: pa.RecordBatch, ends: NDArray[np.bool_]) -> pa.RecordBatch:
+    """`share` with some subscribes cut down to the end that they are for an older one."""
+    columns = []
+    for field, column in zip(CONTROLS, share.columns, strict=True):
+        if field.name == "op":
+            column = pa.array(np.where(ends, UNSUBSCRIBE, numbers(column)).astype(np.uint8))
+        elif pa.types.is_large_list(field.type):
+            kept = [[] if e else v for e, v in zip(ends.tolist(), column.to_pylist(), strict=True)]
+            column = pa.array(kept, field.type)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=CONTROLS)

@@ -1,0 +1,68 @@
+"""Spark sessions with the settings that nearcast's query needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+_NEEDED = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    # Each shard keeps one small value: a change log is cheaper than a snapshot a batch.
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.pollingDelay": "5ms",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.python.worker.reuse": "true",
+}
+_LOCAL = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "2g",
+}
+
+
+def create(
+    master: str = "local[*]", app: str = "nearcast", extra: dict[str, str] | None = None
+) -> SparkSession:
+    """A session on any master; workers run this very Python."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName(app)
+    if master.startswith("local"):
+        for key, value in _LOCAL.items():
+            builder = builder.config(key, value)
+    for key, value in {**_NEEDED, **(extra or {})}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    prepare(session)
+    return session
+
+
+def prepare(session: SparkSession) -> None:
+    """Give an existing session (a notebook's, a cluster's) what can still be set."""
+    for key, value in _NEEDED.items():
+        if key.startswith("spark.sql."):
+            session.conf.set(key, value)
+
+
+def shard_keys(session: SparkSession, shards: int) -> list[int]:
+    """For each shard, a key that Spark's hash partitioner sends to the partition of that number."""
+    keys: dict[int, int] = {}
+    start, step = 0, 16 * shards
+    while len(keys) < shards:
+        rows = session.sql(
+            f"SELECT int(id) AS k, int(pmod(hash(int(id)), {shards})) AS p "
+            f"FROM range({start}, {start + step})"
+        ).collect()
+        for row in rows:
+            keys.setdefault(row.p, row.k)
+        start += step
+    return [keys[p] for p in range(shards)]

@@ -1,0 +1,104 @@
+"""Idempotent file sinks: shards write under temporary names, the driver renames by batch."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import msgspec
+
+from nearcast.index import LocalIndex
+from nearcast.index.base import Changes
+from nearcast.index.notify import NOTIFICATIONS, render, tabulate
+from nearcast.model.errors import NearcastError
+
+TEMPORARY = "_tmp"
+
+
+class BatchFiles:
+    """The files of one shard and batch. Nothing is visible until `commit` renames it."""
+
+    def __init__(self, out: Path, format_: str, batch: int, shard: int) -> None:
+        self.out, self.format = out, format_
+        self.name = f"b{batch:08d}-s{shard:04d}"
+
+    def _temporary(self) -> Path:
+        folder = self.out / TEMPORARY
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{self.name}-{uuid.uuid4().hex[:12]}"
+
+    def notifications(self, parts: list[tuple[LocalIndex, Changes]]) -> dict[str, str]:
+        """Write notifications; {final name: temporary path}, nothing if there are none."""
+        parts = [(i, c) for i, c in parts if len(c)]
+        if not parts:
+            return {}
+        path = self._temporary()
+        with explained(self.out):
+            if self.format == "parquet":
+                table = pa.Table.from_batches([tabulate(i, c) for i, c in parts], NOTIFICATIONS)
+                pq.write_table(table, path, compression="zstd")
+            else:
+                with path.open("wb") as file:
+                    for index, changes in parts:
+                        file.write(np.ascontiguousarray(render(index, changes)).data)
+                    _sync(file.fileno())
+        return {f"notifications/{self.name}.{self.format}": str(path)}
+
+    def rejects(self, table: pa.RecordBatch) -> dict[str, str]:
+        """Write rejects as JSON lines: file, line, reason, and the beginning of the event."""
+        if table.num_rows == 0:
+            return {}
+        path = self._temporary()
+        rows = [
+            {k: r[k] for k in ("file", "line", "reason", "event")}
+            for r in sorted(table.to_pylist(), key=lambda r: r["pos"])
+        ]
+        with explained(self.out), path.open("wb") as file:
+            file.write(msgspec.json.Encoder().encode_lines(rows))
+            _sync(file.fileno())
+        return {f"rejected/{self.name}.jsonl": str(path)}
+
+
+def _sync(handle: int) -> None:
+    os.fsync(handle)
+
+
+class explained:  # noqa: N801 -- reads as a word in `with explained(...)`
+    """Turns a full disk into one clear line; the state is untouched, the batch can be repeated."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Name the folder and what to do."""
+        if isinstance(error, OSError):
+            raise NearcastError(
+                f"cannot write to {self.out}: {error.strerror}; make room and run the same "
+                "command again, it goes on where it stopped"
+            ) from error
+
+
+def commit(out: Path, files: dict[str, str]) -> None:
+    """Give files their final names; again is the same as once."""
+    with explained(out):
+        for final, temporary in files.items():
+            path = out / final
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.replace(temporary, path)
+
+
+def forget_temporary(out: Path) -> None:
+    """Remove what failed attempts left; call it while no batch runs."""
+    folder = out / TEMPORARY
+    if folder.is_dir():
+        for path in folder.iterdir():
+            path.unlink(missing_ok=True)
+        folder.rmdir()

@@ -1,0 +1,104 @@
+"""The two steps as Spark runs them: `mapInArrow` for routes, `transformWithState` for shards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from nearcast.engine.envelope import unpack
+from nearcast.engine.route import RouteStep
+from nearcast.engine.settings import Settings
+from nearcast.engine.shard import ShardStep
+from nearcast.engine.source import read_row
+from nearcast.engine.state import Manifest
+from nearcast.wire.columns import decode_columns
+from nearcast.wire.splits import read_split
+
+ENVELOPES = "shard int, envelope binary"
+REPORTS = "shard int, report binary"
+Batches = Iterator[pa.RecordBatch]
+
+
+def _batch_id() -> int:
+    context = TaskContext.get()
+    assert context is not None
+    batch = context.getLocalProperty("streaming.sql.batchId")
+    assert batch is not None
+    return int(batch)
+
+
+def _rows(step: RouteStep, keys: list[int], decoded: Any, split: int) -> Batches:
+    for shard, envelope in step.envelopes(decoded, split):
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([keys[shard]], pa.int32()), pa.array([envelope], pa.binary())],
+            names=["shard", "envelope"],
+        )
+
+
+def route_feed(settings: dict[str, Any], checkpoint: str, keys: list[int]) -> Callable[[Batches], Batches]:
+    """The route step over the splits of a feed."""
+
+    def route(batches: Batches) -> Batches:
+        chosen = Settings.from_json(settings)
+        step = RouteStep(chosen, checkpoint, _batch_id())
+        for batch in batches:
+            for row in batch.column(0).to_pylist():
+                number, split = read_row(row)
+                yield from _rows(step, keys, read_split(split, chosen.space, number), number)
+
+    return route
+
+
+def route_columns(settings: dict[str, Any], checkpoint: str, keys: list[int]) -> Callable[[Batches], Batches]:
+    """The route step over rows with the columns of events, in the order of their partitions."""
+
+    def route(batches: Batches) -> Batches:
+        chosen = Settings.from_json(settings)
+        step = RouteStep(chosen, checkpoint, _batch_id())
+        context = TaskContext.get()
+        assert context is not None
+        partition = context.partitionId()
+        name = f"batch {step.batch}, partition {partition}"
+        first = 1
+        for n, batch in enumerate(batches):
+            split = partition << 16 | n
+            decoded = decode_columns(batch, chosen.space, file=name, first_line=first, split=split)
+            first += batch.num_rows
+            yield from _rows(step, keys, decoded, split)
+
+    return route
+
+
+class ShardProcessor(StatefulProcessor):
+    """The shard step: one key is one shard, its state one small value."""
+
+    def __init__(self, settings: dict[str, Any], keys: list[int], **places: str) -> None:
+        self.settings, self.keys, self.places = settings, keys, places
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Spark's value state holds the manifest."""
+        self.state = handle.getValueState("manifest", "value binary")
+        self.step = ShardStep(Settings.from_json(self.settings), **self.places)
+
+    def handleInputRows(  # noqa: N802 -- Spark's name
+        self, key: Any, rows: Iterator[pd.DataFrame], timer_values: Any
+    ) -> Iterator[pd.DataFrame]:
+        """One batch of one shard."""
+        envelopes = [unpack(bytes(e)) for frame in rows for e in frame["envelope"]]
+        held = self.state.get()
+        manifest = Manifest()
+        if held is not None:
+            manifest = msgspec.msgpack.decode(bytes(held[0]), type=Manifest)
+        shard = self.keys.index(key[0])
+        manifest, report = self.step.process(shard, envelopes, manifest)
+        self.state.update((msgspec.msgpack.encode(manifest),))
+        yield pd.DataFrame({"shard": [shard], "report": [msgspec.msgpack.encode(report)]})
+
+    def close(self) -> None:
+        """Nothing to let go: arenas are closed after each batch."""

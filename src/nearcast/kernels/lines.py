@@ -1,0 +1,94 @@
+"""Notifications as JSON lines, put together by copying bytes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.model.jit import njit
+
+Bytes = NDArray[np.uint8]
+Places = NDArray[np.int64]
+
+
+class Lines(NamedTuple):
+    """n notifications; strings as places in byte arrays."""
+
+    event: NDArray[np.uint8]
+    time: NDArray[np.int64]
+    text: Bytes  # of subscriptions
+    id_starts: Places
+    id_lengths: Places
+    tail_lengths: Places  # what is echoed stands right behind the id
+    names: Bytes  # of objects
+    name_starts: Places
+    name_lengths: Places
+    numbers: Bytes  # distances as JSON numbers; empty where there is none
+    number_offsets: Places
+
+
+_ID = np.frombuffer(b'{"id":"', np.uint8)
+_OBJECT = np.frombuffer(b'","object":"', np.uint8)
+_TIME = np.frombuffer(b'","time":', np.uint8)
+_DISTANCE = np.frombuffer(b',"distance":', np.uint8)
+_END = np.frombuffer(b"}\n", np.uint8)
+_EVENTS = np.frombuffer(b'","event":"match","event":"enter","event":"leave', np.uint8)
+_EVENT = 16  # bytes of each
+_DIGITS = 20  # at most, of a time
+
+
+@njit
+def _copy(out: Bytes, top: int, data: Bytes, start: int, length: int) -> int:
+    for i in range(length):
+        out[top + i] = data[start + i]
+    return top + length
+
+
+@njit
+def _integer(out: Bytes, top: int, value: int) -> int:
+    if value < 0:
+        out[top] = ord("-")
+        top += 1
+        value = -value
+    digits = 1
+    rest = value // 10
+    while rest > 0:
+        digits += 1
+        rest //= 10
+    for i in range(digits - 1, -1, -1):
+        out[top + i] = ord("0") + value % 10
+        value //= 10
+    return top + digits
+
+
+@njit
+def size(n: Lines) -> int:
+    """No more bytes than this are needed for all lines."""
+    fixed = len(_ID) + _EVENT + len(_OBJECT) + len(_TIME) + len(_DISTANCE) + len(_END) + _DIGITS
+    total = len(n.event) * fixed + n.number_offsets[len(n.event)]
+    for i in range(len(n.event)):
+        total += n.id_lengths[i] + n.tail_lengths[i] + n.name_lengths[i]
+    return total
+
+
+@njit
+def write(n: Lines, out: Bytes) -> int:
+    """Write all lines to `out`; how many bytes they took."""
+    top = 0
+    for i in range(len(n.event)):
+        top = _copy(out, top, _ID, 0, len(_ID))
+        top = _copy(out, top, n.text, n.id_starts[i], n.id_lengths[i])
+        top = _copy(out, top, _EVENTS, _EVENT * n.event[i], _EVENT)
+        top = _copy(out, top, _OBJECT, 0, len(_OBJECT))
+        top = _copy(out, top, n.names, n.name_starts[i], n.name_lengths[i])
+        top = _copy(out, top, _TIME, 0, len(_TIME))
+        top = _integer(out, top, n.time[i])
+        length = n.number_offsets[i + 1] - n.number_offsets[i]
+        if length > 0:
+            top = _copy(out, top, _DISTANCE, 0, len(_DISTANCE))
+            top = _copy(out, top, n.numbers, n.number_offsets[i], length)
+        top = _copy(out, top, n.text, n.id_starts[i] + n.id_lengths[i], n.tail_lengths[i])
+        top = _copy(out, top, _END, 0, len(_END))
+    return top

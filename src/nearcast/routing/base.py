@@ -1,0 +1,87 @@
+"""What every router promises: which shards see a subscription, and which see an object."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+
+@dataclass(slots=True)
+class Placement:
+    """Copies of subscriptions: row `rows[i]` goes to `shards[i]` and tells there if `reports[i]`."""
+
+    rows: NDArray[np.int64]
+    shards: NDArray[np.int64]
+    reports: NDArray[np.bool_]
+
+
+@dataclass(slots=True)
+class Routes:
+    """Copies of objects: row `rows[i]` goes to `shards[i]`."""
+
+    rows: NDArray[np.int64]
+    shards: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What a shard did in a batch, for decisions on moves."""
+
+    shard: int
+    subscriptions: int
+    objects: int
+    examined: int
+    seconds: float
+
+
+class Router(ABC):
+    """Deals one kind of subscription to shards. Immutable: a change makes a new `table`.
+
+    Exactly one copy of a subscription reports; every object that could change its result reaches
+    the shards of all its copies. The same table gives the same answer on every machine.
+    """
+
+    name: ClassVar[str]
+    paper: ClassVar[str]
+    about: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
+    indexes: ClassVar[dict[str, str]]  # kind: the index it works with unless told otherwise
+    by_id: ClassVar[bool] = False  # an id has one home whatever it asks, so ends need no broadcast
+
+    def __init__(self, shards: int, table: bytes = b"") -> None:
+        self.shards = shards
+        self.table = table
+
+    @abstractmethod
+    def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
+        """Where subscriptions go."""
+
+    def route(self, objects: pa.RecordBatch) -> Routes | None:
+        """Where objects go; None: to every shard."""
+        return None
+
+
+class CanMove(ABC):
+    """A router that moves running subscriptions: it orders, shards select, a new table follows."""
+
+    @abstractmethod
+    def order(self, batch: int, loads: list[Load]) -> dict[str, Any] | None:
+        """What shards shall export at the end of the batch after `batch`; None: nothing.
+
+        A function of its arguments and the table alone, so that a repeated batch repeats it.
+        """
+
+    @abstractmethod
+    def select(
+        self, order: dict[str, Any], shard: int, id_hash: NDArray[np.uint64]
+    ) -> NDArray[np.int64]:
+        """The shard that each subscription of `shard` goes to; `shard` itself: it stays."""
+
+    @abstractmethod
+    def moved(self, id_hash: NDArray[np.uint64], shards: NDArray[np.int64]) -> bytes:
+        """The table with these subscriptions at their new shards."""

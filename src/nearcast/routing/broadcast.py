@@ -1,0 +1,27 @@
+"""`broadcast`: everything to every shard. The null strategy: nothing can be missed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.routing.base import Placement, Router
+
+
+class Broadcast(Router):
+    """Every shard holds every subscription; the one that the id's hash names reports."""
+
+    name = "broadcast"
+    paper = "baseline"
+    about = "every subscription and every object to every shard; one of them reports"
+    kinds = ("range", "knn")
+    indexes = {"range": "scan", "knn": "scan"}  # noqa: RUF012 -- a constant of the class
+    by_id = True
+
+    def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
+        """A copy a shard."""
+        rows = np.repeat(np.arange(controls.num_rows), self.shards)
+        shards = np.tile(np.arange(self.shards), controls.num_rows)
+        owner = (id_hash % np.uint64(self.shards)).astype(np.int64)
+        return Placement(rows, shards, owner[rows] == shards)

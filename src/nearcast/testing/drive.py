@@ -1,0 +1,190 @@
+"""Putting an index through an event log, batch by batch, as the engine does on one shard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.index import INDEXES
+from nearcast.index.arena import Memory, Storage
+from nearcast.index.base import ENTER, EVENTS, Changes, LocalIndex
+from nearcast.model.events import Publish
+from nearcast.model.space import Space
+from nearcast.testing.oracle import Order
+from nearcast.testing.reading import read_event
+from nearcast.wire.jsonl import decode_jsonl
+from nearcast.wire.tables import FOREVER, ObjectColumns, numbers, object_columns
+
+__all__ = [
+    "Batch",
+    "index_class",
+    "late_control_cuts",
+    "notifications",
+    "plan",
+    "run_index",
+    "step",
+]
+
+Event = dict[str, Any] | str
+_CONTROL, _OBJECT = 0, 1
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What an index is given at once."""
+
+    controls: pa.RecordBatch
+    at: NDArray[np.int32]
+    objects: ObjectColumns
+    clock: NDArray[np.int64]
+    now: int
+    settled: int
+    """No event of a later batch, and nothing untold, is earlier: what `compact` may be given."""
+
+
+def index_class(index: str | type[LocalIndex]) -> type[LocalIndex]:
+    """The class of a registered name, or the class itself."""
+    return INDEXES[index] if isinstance(index, str) else index
+
+
+def plan(
+    events: Iterable[Event], space: Space, order: Order = "time", cuts: Iterable[int] = ()
+) -> list[Batch]:
+    """The valid events of a log in order, cut before each of the positions `cuts` of that order."""
+    lines = [e if isinstance(e, str) else json.dumps(e) for e in events]
+    decoded = decode_jsonl("\n".join(lines).encode(), space)
+    sequence = sorted(
+        [(*key, _CONTROL, row) for row, key in enumerate(_keys(decoded.controls, _CONTROL, order))]
+        + [(*key, _OBJECT, row) for row, key in enumerate(_keys(decoded.objects, _OBJECT, order))]
+    )
+    ends = sorted({c for c in cuts if 0 < c < len(sequence)} | {len(sequence)})
+    times = [numbers(decoded.controls["time"]), numbers(decoded.objects["time"])]
+    whens = [int(times[kind][row]) for *_, kind, row in sequence]
+    batches = []
+    first = 0
+    for end in ends:
+        rows = [(kind, row) for *_, kind, row in sequence[first:end]]
+        clocks = np.array([max(whens[: n + 1]) for n in range(first, end)], np.int64)
+        now = max(whens[:end], default=-FOREVER)
+        if order == "time" and end < len(sequence):
+            # Unsubscribes of this very instant may follow: what the instant itself changes has to
+            # wait for them, or the cut would show in the notifications.
+            now -= 1
+        settled = min([now, *whens[end:]])
+        batches.append(_batch(decoded.controls, decoded.objects, rows, clocks, now, settled))
+        first = end
+    return batches
+
+
+def late_control_cuts(events: Iterable[Event], space: Space) -> list[int]:
+    """Where batches of a live stream must be cut for windows to be told the same in any batches.
+
+    A moment passes when any event arrives at or after it, but within a batch an index knows only of
+    objects which of two things came first. So a control that is not later than what a control right
+    before it brought the clock to has to begin a batch of its own.
+    """
+    cuts = []
+    clock = -FOREVER
+    after_control = False
+    for n, event in enumerate(e for e in (read_event(e, space) for e in events) if e is not None):
+        control = not isinstance(event, Publish)
+        if control and after_control and event.time <= clock:
+            cuts.append(n)
+        clock = max(clock, event.time)
+        after_control = control
+    return cuts
+
+
+def _keys(table: pa.RecordBatch, kind: int, order: Order) -> list[tuple[int, ...]]:
+    """What the events of a table are sorted by (SPEC section 3)."""
+    pos = numbers(table["pos"]).tolist()
+    if order == "arrival":
+        return [(p,) for p in pos]
+    return [(t, kind, p) for t, p in zip(numbers(table["time"]).tolist(), pos, strict=True)]
+
+
+def _batch(
+    controls: pa.RecordBatch,
+    objects: pa.RecordBatch,
+    rows: list[tuple[int, int]],
+    clocks: NDArray[np.int64],
+    now: int,
+    settled: int,
+) -> Batch:
+    is_object = np.array([kind == _OBJECT for kind, _ in rows], bool)
+    objects_before = np.cumsum(is_object) - is_object
+    control_rows = np.array([row for kind, row in rows if kind == _CONTROL], np.int64)
+    object_rows = np.array([row for kind, row in rows if kind == _OBJECT], np.int64)
+    # Objects rest in the table as they arrived; `order` alone says which comes first.
+    ascending = np.sort(object_rows)
+    return Batch(
+        controls.take(pa.array(control_rows)),
+        objects_before[~is_object].astype(np.int32),
+        object_columns(objects.take(pa.array(ascending)), np.searchsorted(ascending, object_rows)),
+        clocks[is_object],
+        now,
+        settled,
+    )
+
+
+def step(index: LocalIndex, batch: Batch) -> Changes:
+    """Apply and match one batch; the caller closes it."""
+    index.apply(batch.controls, batch.at)
+    return index.match(batch.objects, batch.clock, batch.now)
+
+
+def notifications(index: LocalIndex, changes: Changes) -> list[dict[str, Any]]:
+    """The changes as SPEC section 6 writes them; before the index goes on."""
+    changes = changes.take(np.flatnonzero(index.reports(changes.slot)))
+    texts = index.texts(changes.slot)
+    told = []
+    for n in range(len(changes)):
+        start = int(texts.starts[n])
+        middle = start + int(texts.id_lengths[n])
+        stop = middle + int(texts.tail_lengths[n])
+        first = int(changes.name_starts[n])
+        name = changes.names[first : first + int(changes.name_lengths[n])]
+        event = int(changes.event[n])
+        away = f',"distance":{json.dumps(float(changes.distance[n]))}' if event == ENTER else ""
+        told.append(
+            json.loads(
+                f'{{"id":"{_text(texts.text[start:middle])}","event":"{EVENTS[event]}",'
+                f'"object":"{_text(name)}","time":{int(changes.time[n])}{away}'
+                f"{_text(texts.text[middle:stop])}}}"
+            )
+        )
+    return told
+
+
+def _text(data: NDArray[np.uint8]) -> str:
+    return data.tobytes().decode()
+
+
+def run_index(
+    index: str | type[LocalIndex],
+    events: Sequence[Event],
+    kind: str,
+    space: Space,
+    cuts: Iterable[int] = (),
+    order: Order = "time",
+    storage: Storage | None = None,
+    between: Callable[[LocalIndex, Batch], LocalIndex] | None = None,
+) -> list[dict[str, Any]]:
+    """The notifications of an index of one kind for a log.
+
+    `between` is called after every batch, and returns the index that goes on.
+    """
+    running = index_class(index)(kind, space, Memory() if storage is None else storage)
+    told = []
+    for batch in plan(events, space, order, cuts):
+        told += notifications(running, step(running, batch))
+        running.close()
+        if between is not None:
+            running = between(running, batch)
+    return told

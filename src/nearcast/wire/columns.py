@@ -1,0 +1,205 @@
+"""Events in: rows with the fields of an event as columns (Parquet, Spark DataFrames)."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nearcast.model.errors import Invalid
+from nearcast.model.space import Space
+from nearcast.wire.decode import Decoded, Publishes, SplitBuilder, misplaced, why_misplaced
+from nearcast.wire.jsonl import LINE_BITS, decode_values
+from nearcast.wire.shapes import EventShape, explain
+from nearcast.wire.tables import LIMIT, numbers
+from nearcast.wire.times import to_ms
+
+_EPOCH = datetime.datetime(1970, 1, 1)
+
+
+def decode_columns(
+    batch: pa.RecordBatch, space: Space, *, file: str = "", first_line: int = 1, split: int = 0
+) -> Decoded:
+    """Decode rows; a table with a `value` and no `op` column holds one JSON event a value."""
+    names = set(batch.schema.names)
+    if "op" not in names and "value" in names:
+        values = [v or b"" for v in batch["value"].cast(pa.binary()).to_pylist()]
+        return decode_values(values, space, file=file, first_line=first_line, split=split)
+    if "op" not in names:
+        raise Invalid(f"{file or 'the input'} has no column `op` (its columns: {sorted(names)})")
+    base = split << LINE_BITS
+    builder = SplitBuilder(space, file)
+    publish = pc.equal(batch["op"].cast(pa.string()), "publish").fill_null(False)
+    at = np.flatnonzero(publish.to_numpy(zero_copy_only=False))
+    rest = np.flatnonzero(~publish.to_numpy(zero_copy_only=False))
+
+    def refuse(n: int, reason: str) -> None:
+        excerpt = msgspec.json.encode(_plain(batch.slice(n, 1).to_pylist()[0]), enc_hook=str)
+        builder.reject(base | n, first_line + n, reason, excerpt.decode())
+
+    for n, row in zip(rest.tolist(), batch.take(pa.array(rest)).to_pylist(), strict=True):
+        try:
+            builder.control(_event(_plain(row)), base | n)
+        except Invalid as error:
+            refuse(n, str(error))
+    objects = batch if len(rest) == 0 else batch.take(pa.array(at))
+    return builder.finish(_Rows(objects, at, space, refuse).publishes(base))
+
+
+def _plain(value: Any) -> Any:
+    """A row as JSON would give it: no nulls, times as milliseconds, JSON texts read."""
+    if isinstance(value, dict):
+        row = {k: _plain(v) for k, v in value.items() if v is not None}
+        for name in ("query", "meta"):
+            if isinstance(row.get(name), str):
+                try:
+                    row[name] = msgspec.json.decode(row[name])
+                except msgspec.DecodeError:
+                    pass  # stays a string, which the shape of an event then refuses
+        return row
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, datetime.datetime):
+        naive = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
+        return (naive - _EPOCH) // datetime.timedelta(milliseconds=1)
+    return value
+
+
+def _event(row: dict[str, Any]) -> EventShape:
+    try:
+        return msgspec.convert(row, EventShape)  # type: ignore[call-overload, no-any-return]
+    except msgspec.ValidationError as error:
+        raise Invalid(explain(error, row)) from None
+
+
+class _Rows:
+    """Publish rows, checked column by column."""
+
+    def __init__(
+        self, batch: pa.RecordBatch, at: NDArray[np.int64], space: Space, refuse: Any
+    ) -> None:
+        self.batch, self.at, self.space, self.refuse = batch, at, space, refuse
+        self.bad = np.zeros(batch.num_rows, bool)
+
+    def _fail(self, rows: NDArray[np.bool_], reason: str) -> None:
+        for n in np.flatnonzero(rows & ~self.bad).tolist():
+            self.refuse(int(self.at[n]), reason)
+        self.bad |= rows
+
+    def _column(self, name: str, type_: pa.DataType) -> pa.Array:
+        if name not in self.batch.schema.names:
+            return pa.nulls(self.batch.num_rows, type_)
+        return self.batch[name]
+
+    def publishes(self, base: int) -> Publishes:
+        """The rows that hold; the others are refused."""
+        ids = self._column("id", pa.large_string())
+        if not _is_string(ids.type):
+            self._fail(np.ones(len(ids), bool), f"id: expected a string, got {ids.type}")
+            ids = pa.nulls(len(ids), pa.large_string())
+        ids = ids.cast(pa.large_string())
+        length = numbers(pc.utf8_length(ids).fill_null(0))
+        self._fail((length < 1) | (length > 256), "id: expected a string of 1 to 256 characters")
+        time = self._times()
+        x, y = self._positions()
+        text = self._column("text", pa.large_string())
+        if not _is_string(text.type) and not pa.types.is_null(text.type):
+            self._fail(numbers_valid(text), f"text: expected a string, got {text.type}")
+            text = pa.nulls(len(ids), pa.large_string())
+        keywords = self._keywords()
+        kept = np.flatnonzero(~self.bad)
+        if len(kept) < len(ids):
+            rows = pa.array(kept)
+            ids, text, keywords = ids.take(rows), text.take(rows), keywords.take(rows)
+            time, x, y = time[kept], x[kept], y[kept]
+        offsets, values = _entries(keywords)
+        return Publishes(self.at[kept] | base, ids, time, x, y, text, values, offsets)
+
+    def _times(self) -> NDArray[np.int64]:
+        column = self._column("time", pa.int64())
+        n = len(column)
+        if pa.types.is_timestamp(column.type):
+            utc = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+            time = numbers(utc.fill_null(0)) // 1000
+        elif pa.types.is_integer(column.type):
+            time = numbers(column.fill_null(0)).astype(np.int64)
+        elif _is_string(column.type):
+            time = np.zeros(n, np.int64)
+            for i, value in enumerate(column.to_pylist()):
+                try:
+                    time[i] = to_ms(value) if value is not None else 0
+                except Invalid as error:
+                    self._fail(np.arange(n) == i, str(error))
+        else:
+            time = np.zeros(n, np.int64)
+            self._fail(np.ones(n, bool), f"time: expected an integer, got {column.type}")
+        self._fail(~numbers_valid(column), "time: missing")
+        self._fail(np.abs(time) >= LIMIT, "time: beyond what epoch milliseconds can hold here")
+        return time
+
+    def _positions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        column = self._column("at", pa.large_list(pa.float64()))
+        n = len(column)
+        wrong = "at: expected [x, y], two finite numbers"
+        if not _is_list(column.type):
+            self._fail(np.ones(n, bool), f"{wrong}, got {column.type}")
+            return np.zeros(n), np.zeros(n)
+        two = pc.equal(pc.list_value_length(column), 2).fill_null(False)
+        ok = two.to_numpy(zero_copy_only=False)
+        self._fail(~ok, wrong)
+        flat = column.filter(two) if not ok.all() else column
+        values = pc.list_flatten(flat)
+        try:
+            pairs = np.full((n, 2), np.nan)
+            pairs[ok] = values.cast(pa.float64()).to_numpy(zero_copy_only=False).reshape(-1, 2)
+        except pa.ArrowInvalid:
+            self._fail(np.ones(n, bool), f"{wrong}, got {column.type}")
+            return np.zeros(n), np.zeros(n)
+        x, y = pairs[:, 0].copy(), pairs[:, 1].copy()
+        for i in np.flatnonzero(misplaced(self.space, x, y) & ~self.bad).tolist():
+            self._fail(np.arange(n) == i, why_misplaced(self.space, float(x[i]), float(y[i])))
+        return x, y
+
+    def _keywords(self) -> pa.Array:
+        column = self._column("keywords", pa.large_list(pa.large_string()))
+        n = len(column)
+        if pa.types.is_null(column.type):
+            return pa.nulls(n, pa.large_list(pa.large_string()))
+        if not (_is_list(column.type) and _is_string(column.type.value_type)):
+            self._fail(numbers_valid(column), f"keywords: expected strings, got {column.type}")
+            return pa.nulls(n, pa.large_list(pa.large_string()))
+        if column.flatten().null_count:
+            lost = [v is not None and None in v for v in column.to_pylist()]
+            self._fail(np.array(lost), "keywords: a keyword is null")
+        return column
+
+
+def numbers_valid(column: pa.Array) -> NDArray[np.bool_]:
+    """Which rows are not null."""
+    valid: NDArray[np.bool_] = pc.is_valid(column).to_numpy(zero_copy_only=False)
+    return valid
+
+
+def _is_string(type_: pa.DataType) -> bool:
+    if pa.types.is_dictionary(type_):
+        return _is_string(type_.value_type)
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _is_list(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
+    )
+
+
+def _entries(keywords: pa.Array) -> tuple[NDArray[np.int64], pa.Array]:
+    """(offsets of each object's entries, all entries) of a list column that may hold nulls."""
+    lengths = pc.list_value_length(keywords).fill_null(0)
+    offsets = np.zeros(len(keywords) + 1, np.int64)
+    np.cumsum(numbers(lengths), out=offsets[1:])
+    return offsets, pc.list_flatten(keywords)

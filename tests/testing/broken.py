@@ -1,0 +1,325 @@
+"""Indexes that are wrong on purpose, each in one way: what the checks are checked with.
+
+All are the scan with one method spoiled, so that what differs is what is wrong.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.index.base import ENTER, LEAVE, Changes, Texts, Work
+from nearcast.index.scan import Entry, Scan
+from nearcast.kernels.slots import REPORTS, SUBSCRIBE
+from nearcast.model.query import KnnQuery, RangeQuery
+from nearcast.wire.tables import KIND_CODES, RESULTS, ObjectColumns, empty
+
+
+class LosesBorders(Scan):
+    """Takes a cell to end before its border: what lies on a multiple of 4 is lost."""
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        changes = super().match(objects, clock, now)
+        rows = objects.order[np.minimum(changes.order, len(objects.order) - 1)]
+        lost = (objects.x[rows] != 0) & (objects.x[rows] % 4 == 0)
+        return changes.take(np.flatnonzero(~lost))
+
+
+class FlatWorld(Scan):
+    """Knows one side of the antimeridian only."""
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        changes = super().match(objects, clock, now)
+        rows = objects.order[np.minimum(changes.order, len(objects.order) - 1)]
+        return changes.take(np.flatnonzero(objects.x[rows] > -179))
+
+
+class Duplicates(Scan):
+    """Finds everything in two lists."""
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        changes = super().match(objects, clock, now)
+        return changes.take(np.repeat(np.arange(len(changes)), 2))
+
+
+class Backwards(Scan):
+    """Tells the changes of a batch in the wrong order."""
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        changes = super().match(objects, clock, now)
+        return changes.take(np.arange(len(changes))[::-1])
+
+
+class ForgetsDeletes(Scan):
+    """Does nothing on an unsubscribe."""
+
+    def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
+        kept = np.flatnonzero(controls["op"].to_numpy() == SUBSCRIBE)
+        super().apply(controls.take(pa.array(kept)), at[kept])
+
+
+class IgnoresReplacement(Scan):
+    """Keeps what was there under a subscribed id."""
+
+    def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
+        for n in range(controls.num_rows):
+            row = controls.slice(n, 1)
+            if row["op"][0].as_py() == SUBSCRIBE:
+                self._latest.pop(row["id"][0].as_py(), None)
+            super().apply(row, at[n : n + 1])
+
+
+class IgnoresOtherKinds(Scan):
+    """Does not notice that another kind took an id over."""
+
+    def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
+        op, kind = controls["op"].to_numpy(), controls["kind"].to_numpy()
+        kept = np.flatnonzero((op != SUBSCRIBE) | (kind == KIND_CODES[self.kind]))
+        super().apply(controls.take(pa.array(kept)), at[kept])
+
+
+class KeepsOldResult(Scan):
+    """A replaced subscription starts with the result, and the end, of the one before it."""
+
+    def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
+        before = dict(self._latest)
+        super().apply(controls, at)
+        for id_, old in before.items():
+            if self._latest[id_] is not old:
+                self._latest[id_].entries = list(old.entries)
+                self._latest[id_].start = old.start
+
+
+class ExpiresLate(Scan):
+    """Sees what comes at the very end, too."""
+
+    def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
+        first = len(self._subs)
+        super().apply(controls, at)
+        for sub in self._subs[first:]:
+            sub.end += 1
+
+
+class EndsAtOnce(Scan):
+    """Forgets a subscription when its unsubscribe arrives, so that late objects find nobody."""
+
+    def close(self) -> None:
+        for sub in self._subs:
+            if sub.ends:
+                sub.live = False
+        super().close()
+
+
+class LeaksBetweenBatches(Scan):
+    """Does not forget the order within a batch when that is over."""
+
+    def close(self) -> None:
+        kept = [(sub, sub.born, list(sub.ends)) for sub in self._subs]
+        super().close()
+        for sub, born, ends in kept:
+            sub.born, sub.ends = born, ends
+
+
+class RemembersTheLastBatch(Scan):
+    """Tells what it told last when there is nothing to tell."""
+
+    last: Changes | None = None
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        changes = super().match(objects, clock, now)
+        if len(objects.order) == 0 and self.last is not None:
+            return self.last
+        self.last = changes
+        return changes
+
+
+class OneShot(Scan):
+    """A subscription is used up by the first batch that tells of it."""
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        changes = super().match(objects, clock, now)
+        for slot in changes.slot.tolist():
+            self._subs[slot].end = self._subs[slot].start
+        return changes
+
+
+class WritesToItsInput(Scan):
+    """Uses the clock it was given as scratch."""
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        changes = super().match(objects, clock, now)
+        clock[:] = now + 1
+        return changes
+
+
+class ForgetsEchoes(Scan):
+    """Keeps the id, and not what stands behind it."""
+
+    def texts(self, slots: NDArray[np.int64]) -> Texts:
+        texts = super().texts(slots)
+        texts.tail_lengths = np.zeros_like(texts.tail_lengths)
+        return texts
+
+
+class AlwaysReports(Scan):
+    """Takes every copy for the subscription itself."""
+
+    def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.ones(len(slots), bool)
+
+
+class ExportsWithoutFlags(Scan):
+    """Everything that was exported reports afterwards."""
+
+    def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        controls, results = super().rows(slots)
+        place = controls.schema.get_field_index("flags")
+        flags = pa.array(controls["flags"].to_numpy() | REPORTS)
+        return controls.set_column(place, controls.schema.field(place), flags), results
+
+
+class ForgetsResultsOnExport(Scan):
+    """Exports subscriptions as if they had just come."""
+
+    def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        return super().rows(slots)[0], empty(RESULTS)
+
+
+class ForgetsEndsOnExport(Scan):
+    """Exports the interval that was asked for at first."""
+
+    def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        controls, results = super().rows(slots)
+        ends = [self._subs[slot].row["end"] for slot in slots.tolist()]
+        place = controls.schema.get_field_index("end")
+        ended = pa.array(ends, pa.int64())
+        return controls.set_column(place, controls.schema.field(place), ended), results
+
+
+class CompactsTooMuch(Scan):
+    """Forgets the last of the living as well."""
+
+    def compact(self, now: int) -> None:
+        super().compact(now)
+        if self._subs:
+            self._subs[-1].live = False
+
+
+class NeverForgets(Scan):
+    """Keeps the dead when it is compacted."""
+
+    def compact(self, now: int) -> None:
+        pass
+
+
+class KeepsNoFiles(Scan):
+    """Has its state in memory only, whatever the storage."""
+
+    def load(self) -> None:
+        super().load()
+        self._subs, self._latest = [], {}
+
+
+class ChangesInSecret(Scan):
+    """Says that nothing changed."""
+
+    def changed(self) -> pa.RecordBatch:
+        return empty(RESULTS)
+
+
+class NeverClean(Scan):
+    """Goes on to say of a batch that is over what changed in it."""
+
+    def changed(self) -> pa.RecordBatch:
+        return self._results(list(range(len(self._subs))))
+
+
+class DropsNothing(Scan):
+    """Lets what moved away see on."""
+
+    def drop(self, ids: pa.Array) -> None:
+        pass
+
+
+class ExportsTheDropped(Scan):
+    """Sees nothing with what moved away, until it is compacted."""
+
+    def living(self, now: int) -> NDArray[np.int64]:
+        return np.flatnonzero(np.array([s.end > now > s.start for s in self._subs], bool))
+
+    def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        for slot in slots.tolist():
+            self._subs[slot].live = True
+        return super().rows(slots)
+
+
+class CountsNothing(Scan):
+    """Does its work and does not say how much."""
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        changes = super().match(objects, clock, now)
+        changes.work = Work()
+        return changes
+
+
+class CountsForEver(Scan):
+    """Counts the work of all batches so far."""
+
+    total = 0
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        changes = super().match(objects, clock, now)
+        self.total = (self.total + changes.work.scanned) * 100
+        changes.work = Work(changes.work.examined, 0, self.total)
+        return changes
+
+
+class NewcomersWin(Scan):
+    """At equal distance the newer object takes the place."""
+
+    def _take(self, i: int, slot: int, sub: Any, *rest: Any) -> None:
+        q = sub.query
+        if isinstance(q, RangeQuery) or q.window:
+            super()._take(i, slot, sub, *rest)
+            return
+        x, y, time, _, name, told = rest
+        d = float(np.hypot(q.x - x, q.y - y))
+        rank = bisect_left(sub.entries, d, key=lambda e: e.distance)
+        sub.entries.insert(rank, Entry(d, time, name))
+        if rank < q.k:
+            told.append((i, slot, ENTER, time, d, name))
+            if len(sub.entries) > q.k:
+                told.append((i, slot, LEAVE, time, 0.0, sub.entries[q.k].object))
+        del sub.entries[q.k :]
+
+
+class LetsGoLate(Scan):
+    """An object leaves one millisecond after it should."""
+
+    def _let_go(self, slot: int, sub: Any, now: int, *rest: Any) -> None:
+        super()._let_go(slot, sub, now - 1, *rest)
+
+
+class LetsGoWithObjectsOnly(Scan):
+    """Time stands still while nothing is published."""
+
+    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+        return super().match(objects, clock, int(clock.max(initial=-(2**62))))
+
+
+class NothingMovesUp(Scan):
+    """When an object of a window leaves, its place stays empty."""
+
+    def _let_go(self, slot: int, sub: Any, now: int, *rest: Any) -> None:
+        if isinstance(sub.query, KnnQuery):
+            del sub.entries[sub.query.k :]
+        super()._let_go(slot, sub, now, *rest)
+
+
+BROKEN: list[type[Scan]] = [
+    c for c in globals().values() if isinstance(c, type) and issubclass(c, Scan) and c is not Scan
+]
