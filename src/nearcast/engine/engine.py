@@ -54,6 +54,7 @@ class Engine:
         arena: str = "",
         master: str = "local[*]",
         spark: SparkSession | None = None,
+        quiet: bool = False,
     ) -> None:
         try:
             chosen = Space(space)
@@ -72,12 +73,13 @@ class Engine:
         Settings(**self._settings)  # refuses nonsense now, not when a run starts
         self._master = master
         self._spark = spark
+        self._quiet = quiet
 
     @property
     def spark(self) -> SparkSession:
         """The session; made when it is first needed."""
         if self._spark is None:
-            self._spark = sessions.create(self._master)
+            self._spark = sessions.create(self._master, quiet=self._quiet)
         else:
             sessions.prepare(self._spark)
         return self._spark
@@ -172,7 +174,7 @@ class Engine:
 
     def tail(
         self,
-        folder: str | Path,
+        folders: str | Path | list[str],
         out: str | Path,
         checkpoint: str | Path,
         *,
@@ -180,12 +182,14 @@ class Engine:
         batch_events: int = BATCH_EVENTS,
         on_batch: OnBatch | None = None,
     ) -> Run:
-        """Run the files of a folder as they appear and grow, until stopped."""
-        if not Path(folder).is_dir():
-            raise NearcastError(f"{folder}: there is no such folder")
+        """Run the files of one or more folders as they appear and grow, until stopped."""
+        watched = [Path(f) for f in (folders if isinstance(folders, list) else [folders])]
+        for folder in watched:
+            if not folder.is_dir():
+                raise NearcastError(f"{folder}: there is no such folder")
         run = self._live(Path(out), Path(checkpoint), trigger, on_batch, None)
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
-        run.tailer = Tailer(Path(folder), Path(checkpoint), batch_events, splits)
+        run.tailer = Tailer(watched, Path(checkpoint), batch_events, splits)
         run.tailer.start()
         return run
 
@@ -357,12 +361,18 @@ def _stop(query: StreamingQuery) -> None:
         query.stop()
 
 
+class RunFailed(NearcastError):
+    """A run that broke off for a reason outside the command's arguments and input."""
+
+    exit_status = 1
+
+
 def explained(error: Exception) -> NearcastError:
     """What went wrong in a query, as one line: our own words if there are any in it."""
     text = str(error)
     ours = _OURS.findall(text)
     if ours:
-        return NearcastError(ours[-1].strip())
+        return RunFailed(ours[-1].strip())
     lines = [line for line in text.splitlines() if line.strip()]
     python = [line for line in lines if re.match(r"^\w[\w.]*(Error|Exception): ", line.strip())]
-    return NearcastError(f"the run failed: {(python or lines or ['unknown'])[-1].strip()}")
+    return RunFailed(f"the run failed: {(python or lines or ['unknown'])[-1].strip()}")

@@ -15,14 +15,14 @@ _CHUNK = 1 << 26
 
 
 class Tailer:
-    """Watches a folder from a thread. Where it stands is written in the feed itself.
+    """Watches folders from a thread. Where it stands is written in the feed itself.
 
     Files of lines may grow; packed and columnar files are taken when their size has not changed
     between two looks, whole.
     """
 
-    def __init__(self, folder: Path, checkpoint: Path, batch_events: int, splits: int) -> None:
-        self.folder, self.checkpoint = folder, checkpoint
+    def __init__(self, folders: list[Path], checkpoint: Path, batch_events: int, splits: int) -> None:
+        self.folders, self.checkpoint = folders, checkpoint
         self.batch_events, self.splits = batch_events, splits
         self.feed = Feed(checkpoint)
         self.error: BaseException | None = None
@@ -64,7 +64,7 @@ class Tailer:
     def poll(self) -> None:
         """Look once, and plan what is new."""
         with self._lock:
-            for path in sorted(self.folder.iterdir()):
+            for path in sorted(p for folder in self.folders for p in folder.iterdir()):
                 name = str(path)
                 hidden = path.name.startswith((".", "_"))
                 if hidden or not path.name.endswith(SUFFIXES) or self._read.get(name) == -1:

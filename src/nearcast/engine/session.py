@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -29,9 +34,16 @@ _LOCAL = {
 
 
 def create(
-    master: str = "local[*]", app: str = "nearcast", extra: dict[str, str] | None = None
+    master: str = "local[*]",
+    app: str = "nearcast",
+    extra: dict[str, str] | None = None,
+    quiet: bool = False,
 ) -> SparkSession:
-    """A session on any master; workers run this very Python."""
+    """A session on any master; workers run this very Python.
+
+    `quiet` sends what the JVM and its workers print to a log file in the temporary folder:
+    errors reach the caller as exceptions anyway.
+    """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName(app)
@@ -40,10 +52,26 @@ def create(
             builder = builder.config(key, value)
     for key, value in {**_NEEDED, **(extra or {})}.items():
         builder = builder.config(key, value)
-    session = builder.getOrCreate()
+    with _elsewhere() if quiet else nullcontext():
+        session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     prepare(session)
     return session
+
+
+@contextmanager
+def _elsewhere() -> Iterator[None]:
+    """While this holds, children are born with a log file as their stderr."""
+    log = Path(tempfile.gettempdir()) / f"nearcast-spark-{os.getpid()}.log"
+    kept = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+    atexit.register(lambda: log.unlink(missing_ok=True))
 
 
 def prepare(session: SparkSession) -> None:

@@ -106,6 +106,27 @@ def check_batches_are_one_by_one(index: Index, kind: str, seed: int) -> None:
             assert_same_story(run_index(index, log, kind, space, cuts), right)
 
 
+def check_grows(index: Index, kind: str, seed: int) -> None:
+    """Hundreds of subscriptions, words and changes a batch: more than any array begins with."""
+    rng = Random(seed)
+    wheres = [f"w{n} OR w{n + 1} OR all" for n in range(250)]
+    wheres += [" OR ".join(["all", *(f"v{n}" for n in range(300))])]
+    log = [
+        subscribe(f"s{n}", 0, query_for(kind, where=w), owner="o" * 50)
+        for n, w in enumerate(wheres)
+    ]
+    if kind == "knn":
+        queries = [query_for(kind, k=40, window=5 + n) for n in range(20)]
+        log += [subscribe(f"w{n}", 0, query) for n, query in enumerate(queries)]
+    for n in range(50):
+        at, words = (rng.randint(-9, 9), rng.randint(-9, 9)), rng.choice((["all"], [f"w{5 * n}"]))
+        log.append(publish(f"{n:0200}", 1 + n // 10, *at, *words))
+    log.append(unsubscribe("unknown", 60))
+    right = wanted(log, kind, Space.PLANAR)
+    for cuts in ((), (100, len(log) - 40)):
+        assert_same_story(run_index(index, log, kind, Space.PLANAR, cuts), right)
+
+
 def check_ids_and_echoes_are_kept(index: Index, kind: str, seed: int) -> None:
     """Odd ids, owner and meta come back as they were given, also from a later batch."""
     names = [f'"\\{seed}', "\n\t", "ß☃", "x" * 256]
@@ -381,4 +402,5 @@ _EVERY_KIND = (
     check_attach_goes_on,
     check_changed_lets_a_twin_keep_up,
     check_work_is_counted,
+    check_grows,
 )

@@ -88,7 +88,8 @@ class LogMaker:
         """The next event of the log; always a valid one."""
         self.count += 1
         self.clock += rng.choice((0, 0, 1, 1, 3, 10))
-        what = rng.random()
+        # A log begins with subscriptions, or its first objects would find nobody.
+        what = rng.random() * (0.5 if self.count <= _POOL else 1.0)
         control = what < 0.4
         time = self.clock
         if rng.random() < self.late and (self.late_controls or not control):
@@ -115,7 +116,7 @@ class LogMaker:
 
     def _subscribe(self, rng: Random, time: int) -> Json:
         query = self._range(rng) if rng.random() < 0.5 else self._knn(rng)
-        if rng.random() < 0.8:
+        if rng.random() < 0.6:
             query["where"] = _where(rng, 3)
         event = {
             "op": "subscribe",
@@ -211,7 +212,7 @@ def _polygon(rng: Random, west: float, south: float, east: float, north: float) 
 
 
 def _where(rng: Random, depth: int) -> str:
-    form = rng.choice(("word", "word", "and", "or", "not", "beside", "deep", "blank"))
+    form = rng.choice(("word", "or", "or", "not", "and", "beside", "deep", "blank"))
     if depth == 0 or form == "word":
         return rng.choice(_WORDS)
     if form == "blank":

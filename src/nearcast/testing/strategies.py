@@ -26,13 +26,15 @@ spaces = st.sampled_from(list(Space))
 def event_logs(
     draw: st.DrawFn,
     space: Space,
-    max_events: int = 30,
+    max_events: int = 40,
     late: float = 0.2,
     late_controls: bool = True,
 ) -> list[Json]:
     """Valid events that favour edges (see `nearcast.testing.logs`), times out of order."""
     maker = LogMaker(draw(_randoms), space, late, late_controls)
-    return draw(st.lists(_randoms.map(maker.event), max_size=max_events))
+    # Left to itself, a list has five elements or so: too few for results that change.
+    least = draw(st.integers(0, max_events))
+    return draw(st.lists(_randoms.map(maker.event), min_size=least, max_size=max_events))
 
 
 @st.composite
