@@ -105,7 +105,7 @@ def test_oracle_and_decoder_refuse_the_same_lines(space: Space, data: st.DataObj
     for line in data.draw(st.lists(st.one_of(broken_lines(), st.just(" ")), max_size=4)):
         lines.insert(data.draw(st.integers(0, len(lines))), line)
     refused = decode_jsonl("\n".join(lines).encode(), space).rejects
-    assert refused["pos"].to_pylist() == [pos for pos, _ in replay(lines, space).rejected]
+    assert sorted(refused["pos"].to_pylist()) == [p for p, _ in replay(lines, space).rejected]
     assert all(refused["reason"].to_pylist())
 
 

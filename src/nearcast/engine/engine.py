@@ -136,6 +136,22 @@ class Engine:
             shutil.rmtree(folder, ignore_errors=True)
         return summary
 
+    def plan(
+        self,
+        logs: Iterable[str | Path],
+        checkpoint: str | Path,
+        *,
+        batch_events: int = BATCH_EVENTS,
+    ) -> int:
+        """Plan logs into a checkpoint without running them; how many batches there are now.
+
+        A later `replay` with that checkpoint runs them, logs planned first coming first.
+        """
+        found = find_logs([str(p) for p in logs])
+        folder = Path(checkpoint)
+        check_bound(Settings(**self._settings, order="time"), folder)
+        return self._plan(found, folder, batch_events, self.spark)[1]
+
     def _plan(
         self, found: list[tuple[str, bool]], folder: Path, batch_events: int, spark: SparkSession
     ) -> tuple[int, int]:

@@ -24,7 +24,6 @@ from nearcast.index.arena import Arena, Part
 from nearcast.index.base import EVENTS, Changes, Work
 from nearcast.index.notify import net
 from nearcast.routing import CanMove, choose
-from nearcast.wire.decode import NEVER
 from nearcast.wire.tables import CONTROLS, REJECTS, RESULTS, empty, from_bytes, join, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
@@ -89,7 +88,7 @@ class ShardStep:
             self._write_out(indexes, changes, envelopes, report)
             following = self._save(shard, directions.batch, manifest, indexes, moved, ordered, report)
             faults.reach("shard-state-written", directions.batch)
-            report.exports = self._export(shard, directions, indexes)
+            report.exports = self._export(shard, directions, indexes, following.now)
             report.subscriptions = sum(len(i) for i in indexes.values())
             report.arena_bytes = arena.bytes
             arena.commit(following.token)
@@ -147,16 +146,19 @@ class ShardStep:
         return moved
 
     def _export(
-        self, shard: int, directions: Directions, indexes: dict[str, LocalIndex]
+        self, shard: int, directions: Directions, indexes: dict[str, LocalIndex], now: int
     ) -> list[Export]:
         """After the batch: write down what shall move, with its results. It stays until the
-        next batch drops it, so a batch that is repeated finds everything in place."""
+        next batch drops it, so a batch that is repeated finds everything in place.
+
+        What has ended stays where it is, for late objects: of an id at most one subscription is
+        still open, so an import never meets another one of the same id."""
         exports = []
         routers = make_routers(self.settings, directions.tables)
         for kind, order in directions.orders.items():
             router, index = routers[kind], indexes[kind]
             assert isinstance(router, CanMove)
-            slots = index.living(NEVER)
+            slots = index.living(now)
             hashes = index.id_hashes(slots)
             target = router.select(order, shard, hashes)
             going = np.flatnonzero(target != shard)

@@ -85,7 +85,7 @@ class StateFiles:
 
     def forget(self, manifest: Manifest, batch: int) -> None:
         """Remove files that neither this batch nor a repeat of a recent one can need."""
-        if batch - manifest.base != _GRACE:
+        if batch - manifest.base != _GRACE or not self.folder.is_dir():
             return
         for path in self.folder.iterdir():
             name = path.name.lstrip(".")

@@ -11,7 +11,16 @@ from nearcast.index import posting
 from nearcast.index.arena import Storage
 from nearcast.index.base import MATCH, Changes, LocalIndex, Texts, Work
 from nearcast.index.knn_match import match_knn, pass_time
-from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED, match_range
+from nearcast.index.range_match import (
+    COUNTS,
+    EXAMINED,
+    FOUND,
+    LOOKUPS,
+    NEXT,
+    SCANNED,
+    make_stages,
+    match_range,
+)
 from nearcast.index.results import ResultStore
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
@@ -50,6 +59,7 @@ class CompiledIndex(LocalIndex):
         self._slots_meta = self._meta[: sl.META]
         self._lists_meta = self._meta[sl.META : sl.META + pl.META]
         self._post_meta = self._meta[sl.META + pl.META : sl.META + pl.META + 2]
+        self._ends = np.empty((0, 4), np.int64)
         if self._lists_meta[pl.TOP] == 0:
             self._lists_meta[pl.FREE :] = -1
         self._attach()
@@ -69,7 +79,7 @@ class CompiledIndex(LocalIndex):
             heap.view(np.float64),
             get("text", np.uint8, 1, 1024),
             get("ids", np.uint64, 2, 128),
-            get("ends", np.int64, 4, 64),
+            self._ends,
             self._slots_meta,
         )
         lists = pl.Postings(
@@ -97,7 +107,10 @@ class CompiledIndex(LocalIndex):
         get("slots", np.int64, 8, int(meta[sl.COUNT]) + n)
         get("heap", np.uint64, 1, int(meta[sl.HEAP_TOP]) + body)
         get("text", np.uint8, 1, int(meta[sl.TEXT_TOP]) + len(c.id_bytes) + len(c.tail_bytes))
-        get("ends", np.int64, 4, int(meta[sl.ENDS_TOP]) + len(c.op))
+        # Only this batch needs it, so it is not in the storage.
+        self._ends = np.concatenate(
+            [self._ends[: meta[sl.ENDS_TOP]], np.empty((len(c.op), 4), np.int64)]
+        )
         need = int(meta[sl.IDS]) + n
         old = self._slots.ids
         if need * 10 > len(old) * 8:
@@ -166,13 +179,16 @@ class CompiledIndex(LocalIndex):
         return self._match_range(objects)
 
     def _match_range(self, objects: ObjectColumns) -> Changes:
-        counts = np.zeros(6, np.int64)
+        counts = np.zeros(COUNTS, np.int64)
         chunks = []
         done = len(self) == 0
+        stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)))
         while not done:
             out = np.empty((max(2 * len(objects.order), 4096), 2), np.int64)
             counts[FOUND] = 0
-            done = match_range(self._index, self.space.code, objects, out, counts)
+            done = match_range(
+                self._index, self.space.code, objects, stages, out, counts
+            )
             chunks.append(out[: counts[FOUND]])
         found = np.concatenate(chunks) if chunks else np.empty((0, 2), np.int64)
         order, slot = found[:, 0], found[:, 1]
@@ -197,7 +213,7 @@ class CompiledIndex(LocalIndex):
         clock: NDArray[np.int64],
         now: int,
     ) -> Changes:
-        counts = np.zeros(6, np.int64)
+        counts = np.zeros(COUNTS, np.int64)
         results.open(len(self), objects)
         if len(self):
             step = lambda: match_knn(  # noqa: E731 -- the two loops differ in this call only

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,10 @@ from nearcast.wire.tables import ObjectColumns
 
 # places in `counts`
 NEXT, FOUND, EXAMINED, LOOKUPS, SCANNED = 0, 1, 2, 3, 4
+TOUCHED = 6  # no figure: what it holds only keeps loads from being optimised away
+COUNTS = 7
+_LOOKUPS = 1024  # a round
+_CANDIDATES = 4096
 
 
 @njit
@@ -43,32 +49,112 @@ def _matches(ix: Index, space: int, slot: int, o: ObjectColumns, i: int, row: in
     return region_contains(space, code, data, o.x[row], o.y[row])
 
 
+class Stages(NamedTuple):
+    """Scratch for the steps below: what is looked for, found, and still a candidate."""
+
+    number: NDArray[np.int32]  # of the object, a look-up
+    key: NDArray[np.uint64]
+    first: NDArray[np.int64]  # of the list found
+    length: NDArray[np.int64]
+    object: NDArray[np.int32]  # a candidate: object number and slot
+    slot: NDArray[np.int32]
+
+
+def make_stages(longest: int) -> Stages:
+    """Scratch for objects of up to `longest` words."""
+    lookups = (longest + 1) * (ROOT + 1) + _LOOKUPS
+    return Stages(
+        np.empty(lookups, np.int32),
+        np.empty(lookups, np.uint64),
+        np.empty(lookups, np.int64),
+        np.empty(lookups, np.int64),
+        np.empty(_CANDIDATES, np.int32),
+        np.empty(_CANDIDATES, np.int32),
+    )
+
+
 @njit
-def _scan_list(
+def _add_keys(ix: Index, word: np.uint64, x: float, y: float, i: int, st: Stages, n: int) -> int:
+    """Add a look-up for every level at which `word` has lists; how many there are now."""
+    found = pl.find(ix.words, word)
+    if found < 0:
+        return n
+    levels = ix.words[found, LEVELS]
+    level = 0
+    while levels != np.uint64(0):
+        if levels & np.uint64(1):
+            column, line = 0, 0
+            if level != ROOT:
+                column, line = cell_at(level, x), cell_at(level, y)
+            st.number[n] = i
+            st.key[n] = cell_key(word, level, column, line)
+            n += 1
+        levels >>= np.uint64(1)
+        level += 1
+    return n
+
+
+@njit
+def _gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[int, int]:
+    """Look-ups of the objects from number `first` on; (next object, look-ups)."""
+    n = 0
+    i = first
+    while i < len(o.order) and n < _LOOKUPS:
+        row = o.order[i]
+        x, y = o.x[row], o.y[row]
+        n = _add_keys(ix, UNIVERSAL, x, y, i, st, n)
+        for w in range(o.word_offsets[row], o.word_offsets[row + 1]):
+            n = _add_keys(ix, o.words[w], x, y, i, st, n)
+        i += 1
+    return i, n
+
+
+@njit
+def _find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
+    """Keep the look-ups that meet a list. Touching all rows first lets their loads overlap."""
+    touched = np.uint64(0)
+    for j in range(n):
+        touched ^= ix.lists.table[pl.home(ix.lists.table, st.key[j]), 0]
+    kept = 0
+    for j in range(n):
+        first, length = pl.entries(ix.lists, st.key[j])
+        if length > 0:
+            st.number[kept] = st.number[j]
+            st.first[kept] = first
+            st.length[kept] = length
+            counts[SCANNED] += length
+            kept += 1
+    for j in range(kept):
+        touched ^= np.uint64(ix.lists.pool[st.first[j], 0])
+    counts[LOOKUPS] += n
+    counts[TOUCHED] ^= np.int64(touched)
+    return kept
+
+
+@njit
+def _check(
     ix: Index,
     space: int,
-    key: np.uint64,
     o: ObjectColumns,
-    i: int,
-    stamp: int,
+    st: Stages,
+    n: int,
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> bool:
-    """Append the matches of one list; False if `out` is full."""
-    row = o.order[i]
-    x, y = o.x[row], o.y[row]
-    first, length = pl.entries(ix.lists, key)
-    boxes = ix.lists.boxes
-    counts[LOOKUPS] += 1
-    counts[SCANNED] += length
-    for e in range(first, first + length):
-        if x < boxes[e, 1] or y < boxes[e, 2] or x > boxes[e, 3] or y > boxes[e, 4]:
-            continue
-        slot = ix.lists.pool[e, 0]
-        counts[EXAMINED] += 1
+    """Decide n candidates, in the order of their objects; False if `out` is full."""
+    touched = np.int64(0)
+    for j in range(n):
+        touched ^= ix.slots.rows[st.slot[j], sl.BODY]
+    counts[TOUCHED] ^= touched
+    base = ix.slots.meta[sl.CLOCK]
+    for j in range(n):
+        i, slot = np.int64(st.object[j]), np.int64(st.slot[j])
+        stamp = np.int32(base + i)
+        counts[NEXT] = i
         if ix.slots.half[slot, sl.STAMP] == stamp:
             continue
-        if _matches(ix, space, slot, o, i, row):
+        counts[EXAMINED] += 1
+        if _matches(ix, space, slot, o, i, o.order[i]):
             if counts[FOUND] == len(out):
                 return False
             out[counts[FOUND], 0] = i
@@ -79,54 +165,55 @@ def _scan_list(
 
 
 @njit
-def _match_word(
+def _scan_lists(
     ix: Index,
     space: int,
-    word: np.uint64,
     o: ObjectColumns,
-    i: int,
-    stamp: int,
+    st: Stages,
+    n: int,
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> bool:
-    found = pl.find(ix.words, word)
-    if found < 0:
-        return True
-    row = o.order[i]
-    levels = ix.words[found, LEVELS]
-    level = 0
-    while levels != np.uint64(0):
-        if levels & np.uint64(1):
-            column, line = 0, 0
-            if level != ROOT:
-                column, line = cell_at(level, o.x[row]), cell_at(level, o.y[row])
-            key = cell_key(word, level, column, line)
-            if not _scan_list(ix, space, key, o, i, stamp, out, counts):
-                return False
-        levels >>= np.uint64(1)
-        level += 1
-    return True
+    """Read n lists; entries whose box holds the object become candidates."""
+    boxes = ix.lists.boxes
+    m = 0
+    for j in range(n):
+        row = o.order[st.number[j]]
+        x, y = o.x[row], o.y[row]
+        for e in range(st.first[j], st.first[j] + st.length[j]):
+            if x < boxes[e, 1] or y < boxes[e, 2] or x > boxes[e, 3] or y > boxes[e, 4]:
+                continue
+            if m == len(st.slot):
+                if not _check(ix, space, o, st, m, out, counts):
+                    return False
+                m = 0
+            st.object[m] = st.number[j]
+            st.slot[m] = ix.lists.pool[e, 0]
+            m += 1
+    return _check(ix, space, o, st, m, out, counts)
 
 
 @njit
 def match_range(
-    ix: Index, space: int, o: ObjectColumns, out: NDArray[np.int64], counts: NDArray[np.int64]
+    ix: Index,
+    space: int,
+    o: ObjectColumns,
+    st: Stages,
+    out: NDArray[np.int64],
+    counts: NDArray[np.int64],
 ) -> bool:
     """Matches of the objects from number `counts[NEXT]` on: rows (object number, slot) of `out`.
 
-    False if `out` is full; call again with a new one. Stamps keep what was found from being found
-    twice, in another list or after such an interruption.
+    Works in rounds of some hundred look-ups, step by step, because waiting for memory is most of
+    the work: within a step the loads do not depend on each other. False if `out` is full; call
+    again with a new one: `counts[NEXT]` is then the object that was being decided, and stamps keep
+    what was found of it from being found twice, there and in other lists.
     """
-    base = ix.slots.meta[sl.CLOCK]
     while counts[NEXT] < len(o.order):
-        i = counts[NEXT]
-        row = o.order[i]
-        stamp = np.int32(base + i)
-        if not _match_word(ix, space, UNIVERSAL, o, i, stamp, out, counts):
+        following, n = _gather_keys(ix, o, counts[NEXT], st)
+        n = _find_lists(ix, st, n, counts)
+        if not _scan_lists(ix, space, o, st, n, out, counts):
             return False
-        for w in range(o.word_offsets[row], o.word_offsets[row + 1]):
-            if not _match_word(ix, space, o.words[w], o, i, stamp, out, counts):
-                return False
-        counts[NEXT] = i + 1
-    ix.slots.meta[sl.CLOCK] = base + len(o.order)
+        counts[NEXT] = following
+    ix.slots.meta[sl.CLOCK] += len(o.order)
     return True

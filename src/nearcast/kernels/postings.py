@@ -42,10 +42,16 @@ _NONE = np.uint64(0)
 
 
 @njit
+def home(table: NDArray[np.uint64], key: np.uint64) -> int:
+    """The row where the search for `key` begins."""
+    return np.int64(mix64(key) & np.uint64(len(table) - 1))
+
+
+@njit
 def find(table: NDArray[np.uint64], key: np.uint64) -> int:
     """Row of `key`, or -1 - (the row where it would go). `table` has 2ⁿ rows, never full."""
     mask = np.int64(len(table) - 1)
-    row = np.int64(mix64(key) & np.uint64(mask))
+    row = home(table, key)
     while table[row, 0] != _NONE:
         if table[row, 0] == key:
             return row
@@ -69,18 +75,6 @@ def _size_class(room: int) -> int:
     while (1 << size) < room:
         size += 1
     return size
-
-
-@njit
-def room_for(p: Postings, lists: int) -> bool:
-    """Whether `lists` more entries can be added whatever lists they hit.
-
-    The worst case is that each of them makes the longest list double; that bound is far too high,
-    so `add` itself is asked again when it does not fit (it changes nothing then).
-    """
-    return (p.meta[KEYS] + lists) * 10 <= len(p.table) * 7 and p.meta[TOP] + 4 * lists <= len(
-        p.pool
-    )
 
 
 @njit

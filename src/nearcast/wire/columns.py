@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -15,10 +16,12 @@ from nearcast.model.errors import Invalid
 from nearcast.model.space import Space
 from nearcast.wire.decode import Decoded, Publishes, SplitBuilder, misplaced, why_misplaced
 from nearcast.wire.jsonl import LINE_BITS, decode_values
-from nearcast.wire.shapes import EventShape, explain
+from nearcast.wire.shapes import EventShape, Query, SubscribeShape, explain
 from nearcast.wire.tables import LIMIT, numbers
 from nearcast.wire.times import to_ms
 
+_QUERY: msgspec.json.Decoder[Query] = msgspec.json.Decoder(Query)
+_META = msgspec.json.Decoder(dict[str, Any])
 _EPOCH = datetime.datetime(1970, 1, 1)
 
 
@@ -42,9 +45,10 @@ def decode_columns(
         excerpt = msgspec.json.encode(_plain(batch.slice(n, 1).to_pylist()[0]), enc_hook=str)
         builder.reject(base | n, first_line + n, reason, excerpt.decode())
 
-    for n, row in zip(rest.tolist(), batch.take(pa.array(rest)).to_pylist(), strict=True):
+    others = batch.take(pa.array(rest)) if len(rest) < batch.num_rows else batch
+    for n, event in zip(rest.tolist(), _events(others), strict=True):
         try:
-            builder.control(_event(_plain(row)), base | n)
+            builder.control(event if isinstance(event, SubscribeShape) else _event(event), base | n)
         except Invalid as error:
             refuse(n, str(error))
     objects = batch if len(rest) == 0 else batch.take(pa.array(at))
@@ -68,6 +72,36 @@ def _plain(value: Any) -> Any:
         naive = value.astimezone(datetime.UTC).replace(tzinfo=None) if value.tzinfo else value
         return (naive - _EPOCH) // datetime.timedelta(milliseconds=1)
     return value
+
+
+def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | dict[str, Any]]:
+    """Rows that are no objects: subscribes whose columns have the expected types at once, the
+    others (and all that is odd) as JSON would give them, for a closer look."""
+    usual = {"op": _is_string, "id": _is_string, "time": pa.types.is_integer, "query": _is_string}
+    rare = {"expires": pa.types.is_integer, "owner": _is_string, "meta": _is_string}
+    names = batch.schema.names
+    typed = all(n in names and fits(batch[n].type) for n, fits in usual.items())
+    for name, fits in rare.items():
+        typed = typed and (name not in names or batch[name].null_count == len(batch)
+                           or fits(batch[name].type))  # fmt: skip
+    if not typed:
+        yield from (_plain(row) for row in batch.to_pylist())
+        return
+    none = [None] * len(batch)
+    columns = [
+        batch[n].to_pylist() if n in names and batch[n].null_count < len(batch) else none
+        for n in (*usual, *rare)
+    ]
+    for n, (op, id_, time, query, expires, owner, meta) in enumerate(zip(*columns, strict=True)):
+        if op == "subscribe" and id_ and len(id_) <= 256 and time is not None and query:
+            try:
+                asked = _QUERY.decode(query)
+                extra = None if meta is None else _META.decode(meta)
+                yield SubscribeShape(id_, time, asked, expires, owner, extra)
+                continue
+            except (msgspec.DecodeError, RecursionError):
+                pass
+        yield _plain(batch.slice(n, 1).to_pylist()[0])
 
 
 def _event(row: dict[str, Any]) -> EventShape:

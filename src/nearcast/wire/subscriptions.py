@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.kernels.program import TAG_AND, TAG_NOT, TAG_OR
-from nearcast.kernels.slots import SUBSCRIBE, UNSUBSCRIBE
+from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.model.errors import Invalid
 from nearcast.model.expression import And, Expression, Word, cover, parse, to_postfix
 from nearcast.model.region import BBOX, encode, outer_boxes, region_from_json
@@ -27,13 +27,17 @@ from nearcast.wire.times import to_ms
 from nearcast.wire.words import hash_words
 
 _TAGS = {"and": int(TAG_AND), "or": int(TAG_OR), "not": int(TAG_NOT)}
+_KNN, _RANGE = KIND_CODES["knn"], KIND_CODES["range"]
+_NONE: list[float] = []
+_INF = float("inf")
+_ENCODE = msgspec.json.Encoder().encode
 Token = str | int  # a keyword, to be hashed later, or an operator
 _PROGRAM, _COVER = CONTROLS.get_field_index("program"), CONTROLS.get_field_index("cover")
 
 
 def json_body(text: str) -> bytes:
     """`text` as it stands between the quotes of a JSON string."""
-    return msgspec.json.encode(text)[1:-1]
+    return _ENCODE(text)[1:-1]
 
 
 def program_of(where: Expression) -> tuple[list[Token], list[Token], bool]:
@@ -41,7 +45,7 @@ def program_of(where: Expression) -> tuple[list[Token], list[Token], bool]:
     to the index, which knows the rarest of its words."""
     if isinstance(where, Word):
         return [where.keyword], [], True  # type: ignore[list-item]
-    if isinstance(where, And) and all(isinstance(part, Word) for part in where.parts):
+    if isinstance(where, And) and all([type(part) is Word for part in where.parts]):
         return [part.keyword for part in where.parts], [], True  # type: ignore[union-attr]
     tokens: list[Token] = [
         value if kind == "word" else value << 2 | _TAGS[kind] for kind, value in to_postfix(where)
@@ -76,39 +80,44 @@ class ControlBuilder:
         except Invalid as error:
             raise Invalid(f"query.where: {error}") from None
         program, words, conjunction = program_of(where)
-        shared = {
-            "op": SUBSCRIBE,
-            "id": json_body(event.id),
-            "time": time,
-            "pos": pos,
-            "end": FOREVER if event.expires is None else to_ms(event.expires, "expires"),
-            "tail": _tail(event),
-            "program": program,
-            "cover": words,
-            "conjunction": conjunction,
-        }
+        flags = REPORTS | CONJUNCTION if conjunction else REPORTS
+        k, window, boxes = 0, 0, _NONE
         if isinstance(query, KnnShape):
             check_position(self.space, *query.at)
-            row = control_row(
-                kind=KIND_CODES["knn"],
-                k=query.k,
-                window=query.window or 0,
-                region=list(query.at),
-                **shared,  # type: ignore[arg-type]
-            )
+            kind, k, window, data = _KNN, query.k, query.window or 0, list(query.at)
         else:
-            region = region_from_json(self.space, query.region)
-            code, data = encode(region)
-            boxes = [v for box in outer_boxes(self.space, region) for v in box]
-            row = control_row(
-                kind=KIND_CODES["range"],
-                region_code=code,
-                region=data,
-                boxes=[] if code == BBOX and boxes == data else boxes,
-                **shared,  # type: ignore[arg-type]
-            )
+            kind = _RANGE
+            code, data, boxes = self._region(query.region)
+            flags |= code
+        end = FOREVER if event.expires is None else to_ms(event.expires, "expires")
+        tail = _tail(event) if event.owner is not None or event.meta is not None else b""
+        id_ = json_body(event.id)
+        row = (
+            pos, SUBSCRIBE, kind, time, end, k, window, flags, id_, tail,
+            program, words, data, boxes,
+        )  # fmt: skip
         self._rows.append(row)
         return time
+
+    def _region(self, region: dict[str, Any]) -> tuple[int, list[float], list[float]]:
+        """(code, numbers, outer boxes; none if the region is its own box)."""
+        box = region.get("bbox")
+        if len(region) == 1 and type(box) is list and len(box) == 4 and self._plain(box):
+            return BBOX, [float(v) for v in box], _NONE
+        shape = region_from_json(self.space, region)
+        code, data = encode(shape)
+        boxes = [v for b in outer_boxes(self.space, shape) for v in b]
+        return code, data, _NONE if code == BBOX and boxes == data else boxes
+
+    def _plain(self, box: list[Any]) -> bool:
+        """Whether a bbox needs no second look: the common case, in a twentieth of the time."""
+        a, b, c, d = box
+        for v in box:
+            if type(v) is not float and type(v) is not int:
+                return False
+        if self.space is Space.GEOGRAPHIC:
+            return -180 < a <= c < 180 and -90 <= b <= d <= 90
+        return -_INF < a <= c < _INF and -_INF < b <= d < _INF
 
     def table(self) -> pa.RecordBatch:
         """All rows, in the order of `pos`."""

@@ -1,0 +1,1 @@
+"""Experiments: workload, measurement, and a check of the answer before any figure is told."""

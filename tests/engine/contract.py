@@ -1,0 +1,160 @@
+"""What Spark promises a query, without Spark: versioned state, repeated batches, an ordered feed.
+
+Runs the real route step, shard step and sink of the engine in this process, so that thousands of
+batches and crashes cost seconds. The tests on Spark show that Spark keeps these promises.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from nearcast.engine.envelope import Envelope, unpack
+from nearcast.engine.route import RouteStep
+from nearcast.engine.settings import Settings
+from nearcast.engine.shard import ShardStep
+from nearcast.engine.sink import Sink
+from nearcast.engine.source import Feed
+from nearcast.engine.state import Manifest
+from nearcast.testing.oracle import Order, replay
+from nearcast.wire.logs import open_log
+from nearcast.wire.plan import Planner
+from nearcast.wire.splits import read_split
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Row:
+    report: bytes
+
+
+class _Frame:
+    """As much of a DataFrame as the sink uses."""
+
+    def __init__(self, reports: list[bytes]) -> None:
+        self.rows = [_Row(r) for r in reports]
+
+    def collect(self) -> list[_Row]:
+        return self.rows
+
+
+@dataclass(slots=True)
+class Miniature:
+    """A run in a folder: `plan` a log, then `batch` after `batch`, any of them again."""
+
+    settings: Settings
+    folder: Path
+    states: dict[int, list[Manifest]] = field(default_factory=dict)  # before each batch
+    next: int = 0
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint"
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    @property
+    def arenas(self) -> Path:
+        return self.settings.arena_root() / "run"
+
+    def plan(self, log: Path, batch_events: int, splits: int = 2) -> int:
+        """Plan a log behind what is planned; the number of batches in all."""
+        feed, spool = Feed(self.checkpoint), self.checkpoint / "spool"
+        logs = [open_log(str(log), False, spool)]
+        for splits_ in Planner(logs, batch_events, splits, spool).batches():
+            feed.add(len(feed), splits_)
+        return len(feed)
+
+    def batch(self, n: int) -> None:
+        """Run batch `n`; it counts only when the sink has returned."""
+        before = self.states.get(n, [Manifest()] * self.settings.shards)
+        route = RouteStep(self.settings, str(self.checkpoint), n)
+        sent: list[list[Envelope]] = [[] for _ in before]
+        for number, split in enumerate(Feed(self.checkpoint).read(n)):
+            decoded = read_split(split, self.settings.space, number)
+            for shard, envelope in route.envelopes(decoded, number):
+                sent[shard].append(unpack(envelope))
+        step = ShardStep(self.settings, str(self.checkpoint), "run", str(self.out))
+        reports, after = [], []
+        for shard, manifest in enumerate(before):
+            # As Spark does: the state goes through bytes, so nothing of a failed try sticks to it.
+            copy = msgspec.msgpack.decode(msgspec.msgpack.encode(manifest), type=Manifest)
+            following, report = step.process(shard, sent[shard], copy)
+            after.append(following)
+            reports.append(msgspec.msgpack.encode(report))
+        sink = Sink(self.settings, self.checkpoint, self.out)
+        sink(cast(DataFrame, _Frame(reports)), n)
+        self.states[n + 1] = after
+        self.next = n + 1
+
+    def finish(self) -> None:
+        """All batches that are left."""
+        for n in range(self.next, len(Feed(self.checkpoint))):
+            self.batch(n)
+
+
+def write_log(path: Path, events: Iterable[Json | str]) -> Path:
+    """A log of JSON lines."""
+    lines = [e if isinstance(e, str) else json.dumps(e) for e in events]
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def told(out: Path) -> Counter[str]:
+    """All notifications of a run, whatever their format."""
+    found: Counter[str] = Counter()
+    for path in sorted((out / "notifications").iterdir()):
+        if path.suffix == ".parquet":
+            rows = pq.read_table(path).to_pylist()
+            found.update(_text(_from_columns(row)) for row in rows)
+        else:
+            found.update(_text(json.loads(line)) for line in path.read_text().splitlines())
+    return found
+
+
+def _from_columns(row: Json) -> Json:
+    row = {k: v for k, v in row.items() if v is not None}
+    return row | ({"meta": json.loads(row["meta"])} if "meta" in row else {})
+
+
+def _text(row: Json) -> str:
+    if row.get("distance") == math.inf:  # between places 1e200 apart; JSON has no number for it
+        row = row | {"distance": None}
+    return json.dumps(row, sort_keys=True)
+
+
+def refused(out: Path) -> list[Json]:
+    """All rejects of a run, by file and line."""
+    rows = [
+        json.loads(line)
+        for path in (out / "rejected").glob("*.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+    return sorted(rows, key=lambda r: (r["file"], r["line"]))
+
+
+def expected(events: Iterable[Json | str], space: str, order: Order = "time") -> Counter[str]:
+    """What the oracle tells."""
+    return Counter(_text(n) for n in replay(events, space, order).notifications)
+
+
+def difference(found: Counter[str], wanted: Counter[str]) -> str:
+    """Why two notification logs differ, empty if they do not: short enough to be read."""
+    lost, extra = wanted - found, found - wanted
+    if not lost and not extra:
+        return ""
+    some = [f"lost {n}x {t}" for t, n in lost.most_common(5)]
+    some += [f"extra {n}x {t}" for t, n in extra.most_common(5)]
+    return f"{lost.total()} lost, {extra.total()} extra\n" + "\n".join(some)
