@@ -68,7 +68,9 @@ def _parser() -> _Parser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     replay = commands.add_parser("replay", help="run whole logs through Spark and stop")
-    replay.add_argument("events", nargs="+", metavar="EVENTS", help="JSONL, .gz, Parquet, or folders")
+    replay.add_argument(
+        "events", nargs="+", metavar="EVENTS", help="JSONL, .gz, Parquet, or folders"
+    )
     replay.add_argument("--out", required=True, metavar="DIR", help="where results go")
     replay.add_argument("--space", choices=["geographic", "planar"], default="geographic")
     replay.add_argument("--bounds", type=_bounds, metavar="minx,miny,maxx,maxy")
@@ -111,7 +113,9 @@ def _parser() -> _Parser:
     bench.add_argument("--keep", default=None, metavar="DIR", help="keep logs and results there")
     bench.add_argument("--batch-events", type=_positive, default=None, metavar="N")
 
-    commands.add_parser("strategies", help="what can be chosen for which kind, and from which paper")
+    commands.add_parser(
+        "strategies", help="what can be chosen for which kind, and from which paper"
+    )
     return parser
 
 

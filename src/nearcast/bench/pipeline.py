@@ -84,7 +84,11 @@ def run_pipeline(
     """Run the experiment; one figure at a time."""
     folder = Path(keep) if keep else Path(tempfile.mkdtemp(prefix="nearcast-bench-"))
     folder.mkdir(parents=True, exist_ok=True)
-    say = (lambda text: None) if quiet else (lambda text: print(text, file=sys.stderr, flush=True))
+
+    def say(text: str) -> None:
+        if not quiet:
+            print(text, file=sys.stderr, flush=True)
+
     try:
         say("generating the workload …")
         logs = Logs(folder, objects, subscriptions, seed)

@@ -97,7 +97,7 @@ def run(path: str) -> dict[str, Any]:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
     print(f"nearcast: running; notifications go to {files.path}", file=sys.stderr, flush=True)
-    while not stopped.is_set() and not running.wait(0.5):
+    while not stopped.is_set() and not running.wait(1):
         pass
     return running.stop()
 

@@ -185,7 +185,7 @@ class Engine:
         """Run a streaming DataFrame with the columns of events (or one `value` a row, as Kafka
         gives it) until stopped. Events are handled in the order of their partitions' rows."""
         if not events.isStreaming:
-            raise NearcastError("run: the DataFrame is not a stream; use spark.readStream, or replay")
+            raise NearcastError("run: the DataFrame is no stream; use spark.readStream, or replay")
         return self._live(Path(out), Path(checkpoint), trigger, on_batch, events)
 
     def tail(
@@ -288,7 +288,12 @@ class Run:
     """A live run. Notifications are files in `out`, and a streaming DataFrame over them."""
 
     def __init__(
-        self, query: StreamingQuery, spark: SparkSession, settings: Settings, folder: Path, out: Path
+        self,
+        query: StreamingQuery,
+        spark: SparkSession,
+        settings: Settings,
+        folder: Path,
+        out: Path,
     ) -> None:
         self.query, self.settings, self.out = query, settings, out
         self.tailer: Tailer | None = None
@@ -306,7 +311,7 @@ class Run:
         format_ = "json" if self.settings.format == "jsonl" else "parquet"
         return reader.format(format_).load(str(folder.resolve()))
 
-    def wait(self, seconds: float | None = None) -> bool:
+    def wait(self, seconds: int | None = None) -> bool:
         """Wait until the run ends (True) or so many seconds have passed (False)."""
         try:
             return bool(self.query.awaitTermination(seconds)) if seconds else self._forever()

@@ -21,7 +21,9 @@ class Tailer:
     between two looks, whole.
     """
 
-    def __init__(self, folders: list[Path], checkpoint: Path, batch_events: int, splits: int) -> None:
+    def __init__(
+        self, folders: list[Path], checkpoint: Path, batch_events: int, splits: int
+    ) -> None:
         self.folders, self.checkpoint = folders, checkpoint
         self.batch_events, self.splits = batch_events, splits
         self.feed = Feed(checkpoint)

@@ -49,7 +49,7 @@ class Reports:
     def add(self, record: BatchRecord) -> None:
         """Keep a record; a repeated batch replaces its own."""
         lean = [
-            msgspec.structs.replace(r, exports=[], files={k: "" for k in r.files})
+            msgspec.structs.replace(r, exports=[], files=dict.fromkeys(r.files, ""))
             for r in record.reports
         ]
         data = msgspec.json.encode(msgspec.structs.replace(record, reports=lean))

@@ -70,7 +70,9 @@ class ShardStep:
         self.run = run
         self.out = out
 
-    def process(self, shard: int, envelopes: list[Envelope], manifest: Manifest) -> tuple[Manifest, Report]:
+    def process(
+        self, shard: int, envelopes: list[Envelope], manifest: Manifest
+    ) -> tuple[Manifest, Report]:
         """Work a batch off; the state that Spark shall keep, and the report for the sink."""
         started = time.perf_counter()
         directions = envelopes[0].directions
@@ -86,7 +88,9 @@ class ShardStep:
             changes = self._match(indexes, ordered, report)
             faults.reach("shard-matched", directions.batch)
             self._write_out(indexes, changes, envelopes, report)
-            following = self._save(shard, directions.batch, manifest, indexes, moved, ordered, report)
+            following = self._save(
+                shard, directions.batch, manifest, indexes, moved, ordered, report
+            )
             faults.reach("shard-state-written", directions.batch)
             report.exports = self._export(shard, directions, indexes, following.now)
             report.subscriptions = sum(len(i) for i in indexes.values())
@@ -233,9 +237,7 @@ class ShardStep:
             drops = moved.drops.get(kind, empty(CONTROLS)["id"])
             table = join(controls, CONTROLS)
             if table.num_rows or results.num_rows or len(drops):
-                deltas[kind] = Delta(
-                    to_bytes(ids_table(drops)), to_bytes(table), to_bytes(results)
-                )
+                deltas[kind] = Delta(to_bytes(ids_table(drops)), to_bytes(table), to_bytes(results))
         files = StateFiles(self.checkpoint, shard)
         following = Manifest(
             uuid.uuid4().hex,

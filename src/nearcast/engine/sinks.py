@@ -6,11 +6,10 @@ import os
 import uuid
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-import msgspec
 
 from nearcast.index import LocalIndex
 from nearcast.index.base import Changes
@@ -92,7 +91,7 @@ def commit(out: Path, files: dict[str, str]) -> None:
         for final, temporary in files.items():
             path = out / final
             path.parent.mkdir(parents=True, exist_ok=True)
-            os.replace(temporary, path)
+            Path(temporary).replace(path)
 
 
 def forget_temporary(out: Path) -> None:

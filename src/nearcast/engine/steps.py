@@ -41,7 +41,9 @@ def _rows(step: RouteStep, keys: list[int], decoded: Any, split: int) -> Batches
         )
 
 
-def route_feed(settings: dict[str, Any], checkpoint: str, keys: list[int]) -> Callable[[Batches], Batches]:
+def route_feed(
+    settings: dict[str, Any], checkpoint: str, keys: list[int]
+) -> Callable[[Batches], Batches]:
     """The route step over the splits of a feed."""
 
     def route(batches: Batches) -> Batches:
@@ -55,7 +57,9 @@ def route_feed(settings: dict[str, Any], checkpoint: str, keys: list[int]) -> Ca
     return route
 
 
-def route_columns(settings: dict[str, Any], checkpoint: str, keys: list[int]) -> Callable[[Batches], Batches]:
+def route_columns(
+    settings: dict[str, Any], checkpoint: str, keys: list[int]
+) -> Callable[[Batches], Batches]:
     """The route step over rows with the columns of events, in the order of their partitions."""
 
     def route(batches: Batches) -> Batches:

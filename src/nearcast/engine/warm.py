@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from nearcast.engine.settings import Settings
@@ -15,14 +16,20 @@ from nearcast.routing import choose
 from nearcast.wire.jsonl import decode_jsonl
 from nearcast.wire.tables import numbers, object_columns
 
-_LOG = b"""\
-{"op":"subscribe","id":"r","time":0,"query":{"kind":"range","region":{"bbox":[0,0,1,1]},"where":"a OR NOT b"}}
-{"op":"subscribe","id":"p","time":0,"query":{"kind":"range","region":{"type":"Polygon","coordinates":[[[0,0],[1,0],[0,1],[0,0]]]},"where":"a"}}
-{"op":"subscribe","id":"k","time":0,"query":{"kind":"knn","at":[0,0],"k":1,"window":5,"where":"a"}}
-{"op":"publish","id":"1","time":0,"at":[0.5,0.5],"text":"a"}
-{"op":"publish","id":"2","time":1,"at":[0.1,0.1],"text":"a"}
-{"op":"publish","id":"3","time":9,"at":[0.2,0.1],"text":"a"}
-"""
+_TRIANGLE = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [0, 1], [0, 0]]]}
+_QUERIES = (
+    {"kind": "range", "region": {"bbox": [0, 0, 1, 1]}, "where": "a OR NOT b"},
+    {"kind": "range", "region": _TRIANGLE, "where": "a"},
+    {"kind": "knn", "at": [0, 0], "k": 1, "window": 5, "where": "a"},
+)
+_EVENTS = [
+    *({"op": "subscribe", "id": str(n), "time": 0, "query": q} for n, q in enumerate(_QUERIES)),
+    *(
+        {"op": "publish", "id": str(n), "time": 4 * n, "at": [0.5 / (n + 1), 0.1], "text": "a"}
+        for n in range(3)
+    ),
+]
+_LOG = msgspec.json.Encoder().encode_lines(_EVENTS)
 
 
 def is_warm() -> bool:

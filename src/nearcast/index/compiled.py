@@ -23,7 +23,6 @@ from nearcast.index.range_match import (
 )
 from nearcast.index.results import ResultStore
 from nearcast.kernels import postings as pl
-from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import gather
@@ -155,7 +154,10 @@ class CompiledIndex(LocalIndex):
         else:
             longest = int((lists.table[:, 2] >> np.uint64(32)).max())
             self.storage.array(
-                "pool", np.int32, pl.ENTRY, max(len(lists.pool) * 5 // 4, int(tops[pl.TOP]) + 2 * longest)
+                "pool",
+                np.int32,
+                pl.ENTRY,
+                max(len(lists.pool) * 5 // 4, int(tops[pl.TOP]) + 2 * longest),
             )
         self._attach()
 
@@ -186,9 +188,7 @@ class CompiledIndex(LocalIndex):
         while not done:
             out = np.empty((max(2 * len(objects.order), 4096), 2), np.int64)
             counts[FOUND] = 0
-            done = match_range(
-                self._index, self.space.code, objects, stages, out, counts
-            )
+            done = match_range(self._index, self.space.code, objects, stages, out, counts)
             chunks.append(out[: counts[FOUND]])
         found = np.concatenate(chunks) if chunks else np.empty((0, 2), np.int64)
         order, slot = found[:, 0], found[:, 1]
@@ -237,8 +237,12 @@ class CompiledIndex(LocalIndex):
 
     def living(self, now: int) -> NDArray[np.int64]:
         n = len(self)
-        alive = (self._slots.half[:n, sl.FLAGS] & sl.LIVE != 0) & (self._slots.rows[:n, sl.END] > now)
-        return np.flatnonzero(alive & (self._slots.rows[:n, sl.END] > self._slots.rows[:n, sl.START]))
+        alive = (self._slots.half[:n, sl.FLAGS] & sl.LIVE != 0) & (
+            self._slots.rows[:n, sl.END] > now
+        )
+        return np.flatnonzero(
+            alive & (self._slots.rows[:n, sl.END] > self._slots.rows[:n, sl.START])
+        )
 
     def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         n = len(slots)
@@ -262,9 +266,7 @@ class CompiledIndex(LocalIndex):
                 pa.array(rows[:, sl.END]),
                 pa.array(k),
                 pa.array(window),
-                pa.array(
-                    (flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION)).astype(np.int32)
-                ),
+                pa.array((flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION)).astype(np.int32)),
                 string_column(*gather(self._slots.text, rows[:, sl.TEXT], id_lengths)),
                 string_column(
                     *gather(self._slots.text, rows[:, sl.TEXT] + id_lengths, half[:, sl.TAIL])

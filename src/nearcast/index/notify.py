@@ -79,7 +79,9 @@ def render(index: LocalIndex, changes: Changes) -> NDArray[np.uint8]:
     return out[: write(lines, out)]
 
 
-def _text(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> pa.Array:
+def _text(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> pa.Array:
     """Strings from their JSON form."""
     column = string_column(*gather(data, starts, lengths)).cast(pa.large_string())
     odd = pc.match_substring(column, "\\")

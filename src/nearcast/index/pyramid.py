@@ -15,5 +15,7 @@ class Pyramid(CompiledIndex):
     name = "pyramid"
     kinds = ("range",)
     paper = "nearcast (cf. Tornado 3.2)"
-    about = "posting lists a word and a cell of a grid pyramid, the level chosen by the region's size"
+    about = (
+        "posting lists a word and a cell of a grid pyramid, the level chosen by the region's size"
+    )
     cells = True

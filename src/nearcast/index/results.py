@@ -13,7 +13,15 @@ from nearcast.index.base import Changes, Work
 from nearcast.kernels import results as rs
 from nearcast.kernels.ragged import gather
 from nearcast.kernels.slots import Controls
-from nearcast.wire.tables import RESULTS, ObjectColumns, list_column, lists, numbers, string_column, strings
+from nearcast.wire.tables import (
+    RESULTS,
+    ObjectColumns,
+    list_column,
+    lists,
+    numbers,
+    string_column,
+    strings,
+)
 
 _ENTRY = 4
 
@@ -105,7 +113,9 @@ class ResultStore:
         """Call `step` until it is done, giving it more of what is short."""
         while short := step():
             if short == rs.NEED_POOL:
-                self.storage.array("results.pool", np.int64, _ENTRY, len(self.state.pool) * 5 // 4 + 2**16)
+                self.storage.array(
+                    "results.pool", np.int64, _ENTRY, len(self.state.pool) * 5 // 4 + 2**16
+                )
                 self._reserve_names()
             else:
                 full = len(self._out[0])
@@ -188,15 +198,17 @@ class ResultStore:
         _, times = lists(results["time"], np.int64)
         _, outlived = lists(results["outlived"], np.int64)
         objects = results["object"]
-        name_offsets, name_bytes = strings(objects.values.slice(objects.offsets[0].as_py(), len(times)))
+        name_offsets, name_bytes = strings(
+            objects.values.slice(objects.offsets[0].as_py(), len(times))
+        )
         need = int(self._meta[rs.NAMES_TOP]) + len(name_bytes) + 2 * len(times) + 1
         self.storage.array("results.names", np.uint8, 1, need)
         longest = int(np.diff(offsets).max(initial=1))
         pool = int(self._meta[rs.TOP]) + 2 * len(times) + 2 * longest
         self.storage.array("results.pool", np.int64, _ENTRY, pool)
         n = int(slots.max()) + 1
-        self._dirty = np.concatenate([self._dirty[: self._meta[rs.DIRTY_TOP]], np.empty(n, np.int32)])
-        self._attach()
-        rs.restore(
-            self.state, slots, offsets, distances, times, outlived, name_offsets, name_bytes
+        self._dirty = np.concatenate(
+            [self._dirty[: self._meta[rs.DIRTY_TOP]], np.empty(n, np.int32)]
         )
+        self._attach()
+        rs.restore(self.state, slots, offsets, distances, times, outlived, name_offsets, name_bytes)

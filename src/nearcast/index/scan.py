@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,10 +34,7 @@ def expression_of(program: list[int]) -> Expression:
     if all(token & 3 == 0 for token in program):
         return And(tuple(Word(token) for token in program))
     return from_postfix(
-        [
-            (_OPERATORS[token & 3], token >> 2) if token & 3 else ("word", token)
-            for token in program
-        ]
+        [(_OPERATORS[token & 3], token >> 2) if token & 3 else ("word", token) for token in program]
     )
 
 
@@ -53,7 +51,7 @@ class Entry:
 class Sub:
     """A subscription, its row of CONTROLS, and what it holds."""
 
-    row: dict[str, object]
+    row: dict[str, Any]  # of CONTROLS
     query: RangeQuery | KnnQuery
     start: int
     end: int
@@ -85,7 +83,7 @@ class Scan(LocalIndex):
         size = int(self.storage.array("scan.size", np.int64, 1, 1)[0])
         data = self.storage.array("scan", np.uint8, 1, 1)
         self._subs: list[Sub] = pickle.loads(data[:size].tobytes()) if size else []
-        self._latest = {bytes(s.row["id"]): s for s in self._subs}  # type: ignore[call-overload]
+        self._latest: dict[bytes, Sub] = {s.row["id"]: s for s in self._subs}
 
     def close(self) -> None:
         for sub in self._subs:
@@ -111,12 +109,12 @@ class Scan(LocalIndex):
                 self._subs.append(sub)
                 self._latest[row["id"]] = sub
 
-    def _query(self, row: dict[str, object]) -> RangeQuery | KnnQuery:
-        where = expression_of(row["program"])  # type: ignore[arg-type]
-        numbers: list[float] = row["region"]  # type: ignore[assignment]
+    def _query(self, row: dict[str, Any]) -> RangeQuery | KnnQuery:
+        where = expression_of(row["program"])
+        numbers: list[float] = row["region"]
         if self.kind == "knn":
-            return KnnQuery(numbers[0], numbers[1], row["k"], where, row["window"] or None)  # type: ignore[arg-type]
-        return RangeQuery(decode(row["flags"] & REGION_CODE, numbers), where)  # type: ignore[operator]
+            return KnnQuery(numbers[0], numbers[1], row["k"], where, row["window"] or None)
+        return RangeQuery(decode(row["flags"] & REGION_CODE, numbers), where)
 
     def drop(self, ids: pa.Array) -> None:
         for id_ in ids.to_pylist():
@@ -237,16 +235,16 @@ class Scan(LocalIndex):
     def texts(self, slots: NDArray[np.int64]) -> Texts:
         ids = [self._subs[slot].row["id"] for slot in slots.tolist()]
         tails = [self._subs[slot].row["tail"] for slot in slots.tolist()]
-        lengths = np.array([len(i) for i in ids], np.int64)  # type: ignore[arg-type]
-        tail_lengths = np.array([len(t) for t in tails], np.int64)  # type: ignore[arg-type]
-        whole = b"".join(i + t for i, t in zip(ids, tails, strict=True))  # type: ignore[operator]
+        lengths = np.array([len(i) for i in ids], np.int64)
+        tail_lengths = np.array([len(t) for t in tails], np.int64)
+        whole = b"".join(i + t for i, t in zip(ids, tails, strict=True))
         ends = np.cumsum(lengths + tail_lengths)
         starts = ends - lengths - tail_lengths
         return Texts(np.frombuffer(whole, np.uint8), starts, lengths, tail_lengths)
 
     def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         flags = [self._subs[slot].row["flags"] for slot in slots.tolist()]
-        return np.array([f & REPORTS != 0 for f in flags], bool)  # type: ignore[operator]
+        return np.array([f & REPORTS != 0 for f in flags], bool)
 
 
 def _changes(told: list[tuple[int, int, int, int, float, bytes]], work: Work) -> Changes:
@@ -265,5 +263,3 @@ def _changes(told: list[tuple[int, int, int, int, float, bytes]], work: Work) ->
         np.frombuffer(b"".join(columns[5]), np.uint8),
         work,
     )
-
-

@@ -92,9 +92,7 @@ def _take(p: Postings, size: int) -> int:
 
 
 @njit
-def add(
-    p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]
-) -> bool:
+def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> bool:
     """Append `slot` with `box` (float32[4]) to the list of `key`; False if the pool must grow."""
     row = find(p.table, key)
     if row < 0:

@@ -41,9 +41,7 @@ def holds(words: Words, start: int, stop: int, word: np.uint64) -> bool:
 
 
 @njit
-def all_held(
-    heap: Words, first: int, length: int, words: Words, start: int, stop: int
-) -> bool:
+def all_held(heap: Words, first: int, length: int, words: Words, start: int, stop: int) -> bool:
     """Whether every word of the program `heap[first:first+length]` is in `words[start:stop]`."""
     for i in range(first, first + length):
         if not holds(words, start, stop, heap[i]):

@@ -53,9 +53,7 @@ def _close(words: NDArray[np.uint64], start: int, stop: int) -> int:
 
 
 @njit
-def _split_text(
-    data: Bytes, start: int, stop: int, words: NDArray[np.uint64], top: int
-) -> int:
+def _split_text(data: Bytes, start: int, stop: int, words: NDArray[np.uint64], top: int) -> int:
     """Append the hash of every token of `data[start:stop]`; the new top of `words`."""
     h = HASH_START
     inside = False

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 @dataclass(slots=True)
 class Placement:
-    """Copies of subscriptions: row `rows[i]` goes to `shards[i]` and tells there if `reports[i]`."""
+    """Copies of subscriptions: row `rows[i]` goes to `shards[i]`, and tells if `reports[i]`."""
 
     rows: NDArray[np.int64]
     shards: NDArray[np.int64]

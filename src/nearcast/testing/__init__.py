@@ -10,7 +10,7 @@ ones of nearcast are:
 - `logs`: event logs made of edges (cell borders, equal distances, poles, odd words) from a seed.
 - `strategies`: the same logs for Hypothesis, which has to be installed for that module only.
 - `checks`: `yield_checks(index, kind)`, the conformance suite; each check takes a seed. Its parts
-  are `kind_checks` and `cases`.
+  are `life_checks`, `kind_checks` and `cases`.
 
 A check raises `AssertionError` when the index is wrong. `tests/testing` proves, with indexes that
 are broken on purpose, that every check can do so.

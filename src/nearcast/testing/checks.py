@@ -17,15 +17,12 @@ from random import Random
 from typing import Any, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.index.arena import Arena, Memory, Part, Storage
 from nearcast.index.base import ENTER, LocalIndex
-from nearcast.kernels.slots import REPORTS
 from nearcast.model.space import Space
 from nearcast.testing.cases import (
-    Told,
     assert_same_story,
     busy_log,
     publish,
@@ -36,6 +33,7 @@ from nearcast.testing.cases import (
 )
 from nearcast.testing.drive import (
     Batch,
+    go_on,
     index_class,
     late_control_cuts,
     notifications,
@@ -44,6 +42,7 @@ from nearcast.testing.drive import (
     step,
 )
 from nearcast.testing.kind_checks import KNN_CHECKS, RANGE_CHECKS
+from nearcast.testing.life_checks import LIFE_CHECKS
 
 __all__ = ["Check", "yield_checks"]
 
@@ -54,7 +53,7 @@ _EVENTS = 60
 
 def yield_checks(index: str | Index, kind: str) -> Iterator[tuple[str, Check]]:
     """(name, check) of every promise that an index of this kind makes."""
-    checks = [*_EVERY_KIND, *(RANGE_CHECKS if kind == "range" else KNN_CHECKS)]
+    checks = [*_EVERY_KIND, *LIFE_CHECKS, *(RANGE_CHECKS if kind == "range" else KNN_CHECKS)]
     for check in checks:
         yield check.__name__, partial(check, index_class(index), kind)
 
@@ -64,23 +63,10 @@ def _regular_cuts(seed: int) -> list[int]:
     return sorted(rng.sample(range(1, _EVENTS), 6))
 
 
-def _continue(index: LocalIndex, batches: list[Batch]) -> Told:
-    """What the index tells of further batches."""
-    told = []
-    for batch in batches:
-        told += notifications(index, step(index, batch))
-        index.close()
-    return told
-
-
 def _columns(batch: Batch) -> list[NDArray[Any]]:
     o = batch.objects
     ids, words = (o.id_offsets, o.id_bytes), (o.word_offsets, o.words)
     return [batch.at, batch.clock, o.order, o.time, o.clock, o.x, o.y, *ids, *words]
-
-
-def _ids(*names: str) -> pa.Array:
-    return pa.array([name.encode() for name in names], pa.large_binary())
 
 
 # -- the same answers -------------------------------------------------------------------------
@@ -151,116 +137,6 @@ def check_nothing_comes_of_nothing(index: Index, kind: str, seed: int) -> None:
     assert len(running) == 1
 
 
-# -- the life of a subscription ----------------------------------------------------------------
-
-
-def check_delete_is_final(index: Index, kind: str, seed: int) -> None:
-    """From its unsubscribe on, an id gets nothing; before, and of the same batch, all."""
-    log = [
-        subscribe("gone", 0, query_for(kind)),
-        subscribe("here", 0, query_for(kind)),
-        publish("o0", 1, seed % 8),
-        unsubscribe("gone", 2),
-        unsubscribe("unknown", 2),
-        *(publish(f"o{t}", t, seed % 8) for t in (2, 3, 9)),
-    ]
-    for cuts in ((), (4,), range(len(log))):
-        told = run_index(index, log, kind, Space.PLANAR, cuts)
-        assert [n["object"] for n in told if n["id"] == "gone"] == ["o0"]
-        assert len([n for n in told if n["id"] == "here"]) == 4
-
-
-def check_replacement_starts_afresh(index: Index, kind: str, seed: int) -> None:
-    """Subscribing an id again, also as another kind, ends the old one and forgets its result."""
-    other = "knn" if kind == "range" else "range"
-    log = [
-        subscribe("s", 0, query_for(kind, where="a"), owner="first"),
-        publish("o1", 1, 0, 0, "a"),
-        subscribe("s", 2, query_for(kind, where="b"), owner="second"),
-        publish("o2", 2, 0, 0, "a"),
-        publish("o3", 3, 1, seed % 8, "a", "b"),
-        subscribe("s", 4, query_for(other)),
-        publish("o4", 5, 0, 0, "a", "b"),
-        subscribe("s", 6, query_for(kind), owner="third"),
-        publish("o5", 7, 2, 2, "a", "b"),
-    ]
-    for cuts in ((), (3, 6), range(len(log))):
-        told = run_index(index, log, kind, Space.PLANAR, cuts)
-        story = [(n["owner"], n["object"]) for n in told]
-        assert story == [("first", "o1"), ("second", "o3"), ("third", "o5")]
-
-
-def check_expiry_is_the_end(index: Index, kind: str, seed: int) -> None:
-    """An object at `expires` is not seen, and none is when that is not after `time`."""
-    log = [
-        subscribe("until 5", 0, query_for(kind), expires=5),
-        subscribe("never", 3, query_for(kind), expires=3 - seed % 2),
-        *(publish(f"o{t}", t) for t in (-1, 0, 3, 4, 5, 6)),
-    ]
-    for cuts in ((), range(len(log))):
-        told = run_index(index, log, kind, Space.PLANAR, cuts)
-        assert [(n["id"], n["object"]) for n in told] == [
-            ("until 5", name) for name in ("o0", "o3", "o4")
-        ]
-
-
-def check_late_objects_go_by_their_own_time(index: Index, kind: str, seed: int) -> None:
-    """In a live stream a subscription also sees what is published late, before its end."""
-    log = [
-        subscribe("s", 0, query_for(kind), expires=50),
-        publish("on time", 10),
-        unsubscribe("s", 20),
-        publish("after", 25 + seed % 10),
-        publish("late", 19),
-        publish("too early", -1),
-        publish("at the end", 20),
-    ]
-    for cuts in ((), (3,), range(len(log))):
-        told = run_index(index, log, kind, Space.PLANAR, cuts, "arrival")
-        assert [n["object"] for n in told] == ["on time", "late"]
-
-
-def check_drop_is_final(index: Index, kind: str, seed: int) -> None:
-    """What moved away sees nothing more and is not exported; the id may be subscribed again."""
-    log = [
-        subscribe("moved", 0, query_for(kind, where="a")),
-        subscribe("stays", 0, query_for(kind)),
-        publish("o1", 1, 0, 0, "a"),
-        publish("o2", 2, 0, 0, "a"),
-        publish("o3", 3 + seed % 5, 0, 0, "a"),
-        subscribe("moved", 10, query_for(kind, where="b")),
-        publish("o4", 11, 0, 0, "a"),
-        publish("o5", 12, 0, 0, "b"),
-    ]
-    first, second, third = plan(log, Space.PLANAR, cuts=(3, 5))
-    running = index(kind, Space.PLANAR, Memory())
-    assert len(step(running, first)) == 2
-    running.close()
-    running.drop(_ids("moved", "unknown"))
-    assert running.living(first.now).tolist() == [1]
-    told = _continue(running, [second])
-    running.compact(second.settled)
-    told += _continue(running, [third])
-    assert [n["object"] for n in told if n["id"] == "moved"] == ["o5"]
-    assert len([n for n in told if n["id"] == "stays"]) == 4
-
-
-def check_copies_do_not_report(index: Index, kind: str, seed: int) -> None:
-    """Each slot says whether it tells its changes, also after an export."""
-    names = [f"s{n + seed}" for n in range(4)]
-    (batch,) = plan([subscribe(name, 0, query_for(kind)) for name in names], Space.PLANAR)
-    place = batch.controls.schema.get_field_index("flags")
-    flags = batch.controls["flags"].to_numpy().copy()
-    flags[1::2] &= ~REPORTS
-    controls = batch.controls.set_column(place, batch.controls.schema.field(place), pa.array(flags))
-    running = index(kind, Space.PLANAR, Memory())
-    running.apply(controls, batch.at)
-    running.close()
-    assert running.reports(np.arange(4)).tolist() == [True, False, True, False]
-    running.compact(batch.settled)
-    assert running.reports(np.arange(4)).tolist() == [True, False, True, False]
-
-
 # -- state that moves --------------------------------------------------------------------------
 
 
@@ -285,14 +161,14 @@ def check_snapshot_goes_on(index: Index, kind: str, seed: int) -> None:
         batches = plan(log, space, cuts=_regular_cuts(seed))
         half = len(batches) // 2
         running = index(kind, space, Memory())
-        told = _continue(running, batches[:half])
+        told = go_on(running, batches[:half])
         controls, results = running.rows(running.living(batches[half - 1].settled))
         fresh = index(kind, space, Memory())
         fresh.apply(controls, np.zeros(controls.num_rows, np.int32))
         fresh.restore(results)
         fresh.close()
         assert len(fresh) == controls.num_rows
-        assert_same_story(told + _continue(fresh, batches[half:]), wanted(log, kind, space))
+        assert_same_story(told + go_on(fresh, batches[half:]), wanted(log, kind, space))
 
 
 def check_compact_changes_nothing(index: Index, kind: str, seed: int) -> None:
@@ -366,7 +242,7 @@ def check_changed_lets_a_twin_keep_up(index: Index, kind: str, seed: int) -> Non
     assert [t.to_pydict() for t in twin.rows(everything)] == [
         t.to_pydict() for t in running.rows(everything)
     ]
-    assert_same_story(told + _continue(twin, batches[half:]), wanted(log, kind, Space.PLANAR))
+    assert_same_story(told + go_on(twin, batches[half:]), wanted(log, kind, Space.PLANAR))
 
 
 def check_work_is_counted(index: Index, kind: str, seed: int) -> None:
@@ -389,12 +265,6 @@ _EVERY_KIND = (
     check_batches_are_one_by_one,
     check_ids_and_echoes_are_kept,
     check_nothing_comes_of_nothing,
-    check_delete_is_final,
-    check_replacement_starts_afresh,
-    check_expiry_is_the_end,
-    check_late_objects_go_by_their_own_time,
-    check_drop_is_final,
-    check_copies_do_not_report,
     check_input_is_not_changed,
     check_snapshot_goes_on,
     check_compact_changes_nothing,

@@ -23,6 +23,7 @@ from nearcast.wire.tables import FOREVER, ObjectColumns, numbers, object_columns
 
 __all__ = [
     "Batch",
+    "go_on",
     "index_class",
     "late_control_cuts",
     "notifications",
@@ -164,6 +165,15 @@ def notifications(index: LocalIndex, changes: Changes) -> list[dict[str, Any]]:
 
 def _text(data: NDArray[np.uint8]) -> str:
     return data.tobytes().decode()
+
+
+def go_on(index: LocalIndex, batches: list[Batch]) -> list[dict[str, Any]]:
+    """What the index tells of further batches."""
+    told: list[dict[str, Any]] = []
+    for batch in batches:
+        told += notifications(index, step(index, batch))
+        index.close()
+    return told
 
 
 def run_index(

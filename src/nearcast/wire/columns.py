@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -61,10 +62,9 @@ def _plain(value: Any) -> Any:
         row = {k: _plain(v) for k, v in value.items() if v is not None}
         for name in ("query", "meta"):
             if isinstance(row.get(name), str):
-                try:
+                # What is no JSON stays a string, which the shape of an event then refuses.
+                with suppress(msgspec.DecodeError):
                     row[name] = msgspec.json.decode(row[name])
-                except msgspec.DecodeError:
-                    pass  # stays a string, which the shape of an event then refuses
         return row
     if isinstance(value, list):
         return [_plain(v) for v in value]
@@ -106,7 +106,7 @@ def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | dict[str, Any]]:
 
 def _event(row: dict[str, Any]) -> EventShape:
     try:
-        return msgspec.convert(row, EventShape)  # type: ignore[call-overload, no-any-return]
+        return msgspec.convert(row, EventShape)  # type: ignore[no-any-return]
     except msgspec.ValidationError as error:
         raise Invalid(explain(error, row)) from None
 
@@ -227,7 +227,9 @@ def _is_string(type_: pa.DataType) -> bool:
 
 def _is_list(type_: pa.DataType) -> bool:
     return bool(
-        pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_fixed_size_list(type_)
+        pa.types.is_list(type_)
+        or pa.types.is_large_list(type_)
+        or pa.types.is_fixed_size_list(type_)
     )
 
 

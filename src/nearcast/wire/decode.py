@@ -131,9 +131,7 @@ class SplitBuilder:
         )
 
 
-def misplaced(
-    space: Space, x: NDArray[np.float64], y: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def misplaced(space: Space, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which positions are not in the space (`check_position` says why)."""
     bad = ~(np.isfinite(x) & np.isfinite(y))
     if space is Space.GEOGRAPHIC:

@@ -62,7 +62,7 @@ def _events(data: bytes) -> tuple[list[EventShape | Failure | None], list[bytes]
         events = cast("list[EventShape | Failure | None]", DECODER.decode_lines(data))
         if len(events) == lines:
             return events, None
-    except Exception:  # noqa: S110 -- the slow path below finds which line it was
+    except Exception:
         pass
     split = data.split(b"\n")
     if split and not split[-1]:
@@ -134,7 +134,10 @@ def _with_times(
 
 
 def _publishes(
-    base: int, at: list[int], objects: list[PublishShape], xy: np.ndarray[tuple[int, int], np.dtype[np.float64]]
+    base: int,
+    at: list[int],
+    objects: list[PublishShape],
+    xy: np.ndarray[tuple[int, int], np.dtype[np.float64]],
 ) -> Publishes:
     keywords = [o.keywords or () for o in objects]
     offsets = np.zeros(len(objects) + 1, np.int64)

@@ -146,9 +146,7 @@ def _open_gzip(name: str, path: Path, spool: Path) -> Log:
     log = _open_jsonl(name, plain)
     if damage:
         reason = f"the rest of the file cannot be unpacked: {damage}"
-        log.problems.append(
-            Split("reject", "", name, first_line=len(log) + 1, reason=reason)
-        )
+        log.problems.append(Split("reject", "", name, first_line=len(log) + 1, reason=reason))
     return log
 
 

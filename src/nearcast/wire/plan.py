@@ -6,6 +6,7 @@ gathers lines from all over, they are copied to a spool first, once.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,7 +32,9 @@ class Planner:
 
     def batches(self) -> Iterator[list[Split]]:
         """The splits of each batch."""
-        time = np.concatenate([log.time for log in self.logs]) if self.logs else np.empty(0, np.int64)
+        time = (
+            np.concatenate([log.time for log in self.logs]) if self.logs else np.empty(0, np.int64)
+        )
         group = np.concatenate([log.group for log in self.logs]) if self.logs else time
         problems = [p for log in self.logs for p in log.problems]
         if problems:
@@ -64,7 +67,7 @@ class Planner:
         bounds = np.searchsorted(rows, self._first[1:-1])
         cuts = np.unique(np.concatenate([[0], breaks, bounds, [len(rows)]]))
         out: list[Split] = []
-        runs = [(int(a), int(b)) for a, b in zip(cuts[:-1], cuts[1:]) if b > a]
+        runs = [(int(a), int(b)) for a, b in itertools.pairwise(cuts) if b > a]
         piece = -(-len(rows) // self.splits)
         if len(runs) > _RUNS:
             return self._spool(rows)

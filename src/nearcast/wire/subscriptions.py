@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import numpy as np
@@ -44,13 +44,16 @@ def program_of(where: Expression) -> tuple[list[Token], list[Token], bool]:
     """(program, cover, conjunction): see `kernels.program`; the cover of a conjunction is left
     to the index, which knows the rarest of its words."""
     if isinstance(where, Word):
-        return [where.keyword], [], True  # type: ignore[list-item]
-    if isinstance(where, And) and all([type(part) is Word for part in where.parts]):
-        return [part.keyword for part in where.parts], [], True  # type: ignore[union-attr]
+        return [str(where.keyword)], [], True
+    if isinstance(where, And):
+        words = [part.keyword for part in where.parts if type(part) is Word]
+        if len(words) == len(where.parts):
+            return cast("list[Token]", words), [], True
     tokens: list[Token] = [
         value if kind == "word" else value << 2 | _TAGS[kind] for kind, value in to_postfix(where)
     ]
-    return tokens, sorted(cover(where) or ()), False
+    held = cast("frozenset[str]", cover(where) or frozenset())
+    return tokens, sorted(held), False
 
 
 class ControlBuilder:
@@ -63,9 +66,7 @@ class ControlBuilder:
     def unsubscribe(self, event: UnsubscribeShape, pos: int) -> int:
         """Add an unsubscribe; its time."""
         time = to_ms(event.time)
-        self._rows.append(
-            control_row(op=UNSUBSCRIBE, id=json_body(event.id), time=time, pos=pos)
-        )
+        self._rows.append(control_row(op=UNSUBSCRIBE, id=json_body(event.id), time=time, pos=pos))
         return time
 
     def subscribe(self, event: SubscribeShape, pos: int) -> int:
@@ -116,8 +117,8 @@ class ControlBuilder:
             if type(v) is not float and type(v) is not int:
                 return False
         if self.space is Space.GEOGRAPHIC:
-            return -180 < a <= c < 180 and -90 <= b <= d <= 90
-        return -_INF < a <= c < _INF and -_INF < b <= d < _INF
+            return bool(-180 < a <= c < 180 and -90 <= b <= d <= 90)
+        return bool(-_INF < a <= c < _INF and -_INF < b <= d < _INF)
 
     def table(self) -> pa.RecordBatch:
         """All rows, in the order of `pos`."""

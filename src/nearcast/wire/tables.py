@@ -102,7 +102,8 @@ def join(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
 
 def numbers(column: pa.Array) -> NDArray[Any]:
     """A column without nulls, as an array that shares its memory."""
-    return column.to_numpy(zero_copy_only=True)
+    array: NDArray[Any] = column.to_numpy(zero_copy_only=True)
+    return array
 
 
 def _buffer(buffer: pa.Buffer | None, dtype: Any, start: int, stop: int) -> NDArray[Any]:
@@ -116,7 +117,8 @@ def strings(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     _, offsets_buffer, data = column.buffers()
     if offsets_buffer is None or len(column) == 0:
         return np.zeros(1, np.int64), np.empty(0, np.uint8)
-    offsets = np.frombuffer(offsets_buffer, np.int64)[column.offset : column.offset + len(column) + 1]
+    first = column.offset
+    offsets = np.frombuffer(offsets_buffer, np.int64)[first : first + len(column) + 1]
     return offsets - offsets[0], _buffer(data, np.uint8, int(offsets[0]), int(offsets[-1]))
 
 
@@ -223,7 +225,8 @@ def to_bytes(batch: pa.RecordBatch) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
 
 def from_bytes(data: bytes | memoryview, schema: pa.Schema) -> pa.RecordBatch:

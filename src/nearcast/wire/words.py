@@ -32,9 +32,7 @@ def _spaced_tokens(text: str) -> str:
     return " ".join(tokenise(text))
 
 
-def object_words(
-    text: pa.Array, entries: pa.Array, entry_offsets: NDArray[np.int64]
-) -> pa.Array:
+def object_words(text: pa.Array, entries: pa.Array, entry_offsets: NDArray[np.int64]) -> pa.Array:
     """The `words` column of OBJECTS.
 
     `text` has n strings; object i has the keyword entries `entry_offsets[i]:entry_offsets[i+1]`.
