@@ -19,14 +19,18 @@ from nearcast.model.query import KnnQuery, RangeQuery
 from nearcast.wire.tables import KIND_CODES, RESULTS, ObjectColumns, empty
 
 
+def where_caused(changes: Changes, objects: ObjectColumns) -> NDArray[np.float64]:
+    """x of the object that each change goes with; 0 behind the last object of a batch."""
+    return np.append(objects.x[objects.order], 0.0)[changes.order]
+
+
 class LosesBorders(Scan):
     """Takes a cell to end before its border: what lies on a multiple of 4 is lost."""
 
     def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
         changes = super().match(objects, clock, now)
-        rows = objects.order[np.minimum(changes.order, len(objects.order) - 1)]
-        lost = (objects.x[rows] != 0) & (objects.x[rows] % 4 == 0)
-        return changes.take(np.flatnonzero(~lost))
+        x = where_caused(changes, objects)
+        return changes.take(np.flatnonzero((x == 0) | (x % 4 != 0)))
 
 
 class FlatWorld(Scan):
@@ -34,8 +38,7 @@ class FlatWorld(Scan):
 
     def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
         changes = super().match(objects, clock, now)
-        rows = objects.order[np.minimum(changes.order, len(objects.order) - 1)]
-        return changes.take(np.flatnonzero(objects.x[rows] > -179))
+        return changes.take(np.flatnonzero(where_caused(changes, objects) > -179))
 
 
 class Duplicates(Scan):

@@ -26,7 +26,11 @@ def load_broken() -> list[type[Scan]]:
 
 
 BROKEN = load_broken()
-CHECKS = [(kind, name) for kind in Scan.kinds for name, _ in yield_checks(Scan, kind)]
+# The large one last: most indexes are bitten before it is their turn.
+CHECKS = sorted(
+    [(kind, name) for kind in Scan.kinds for name, _ in yield_checks(Scan, kind)],
+    key=lambda check: check[1] == "check_grows",
+)
 
 
 @cache
@@ -34,7 +38,7 @@ def bites(kind: str, name: str, index: type[Scan]) -> bool:
     """Whether the check does not let the index pass."""
     try:
         dict(yield_checks(index, kind))[name](SEED)
-    except Exception:  # a broken index may also fall over
+    except AssertionError:  # an index that falls over would prove nothing
         return True
     return False
 

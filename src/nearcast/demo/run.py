@@ -48,7 +48,6 @@ def run_demo(
     if not 0 < seconds <= 3_600:
         raise NearcastError(f"seconds: {seconds} is not between 0 and 3600")
     folder = DemoFolder(out)
-    folder.prepare()
     engine = Engine(
         shards=shards,
         strategies=strategies,
@@ -56,6 +55,7 @@ def run_demo(
         arena=str(folder.arena.resolve()),
         master=master,
     )
+    folder.prepare()
     console = Console()
     plural = "" if shards == 1 else "s"
     screen = choose_screen(console, f"nearcast demo: Tokyo, {shards} shard{plural}", seconds, quiet)
@@ -142,7 +142,11 @@ def _stream(engine: Engine, folder: DemoFolder, show: _Show, seconds: float) -> 
 
 def _look(run: Run, writer: Writer, show: _Show) -> None:
     """Wait a moment, show what is new, and notice if something broke."""
-    if run.wait(_LOOK_S):
+    try:
+        ended = run.wait(_LOOK_S)
+    except NearcastError as error:
+        raise NearcastError(f"{error} (Spark's own words: {show.folder.spark_log})") from error
+    if ended:
         raise NearcastError(f"the stream ended by itself; see {show.folder.spark_log}")
     if writer.error is not None:
         raise NearcastError(f"{show.folder.log}: {writer.error}") from writer.error

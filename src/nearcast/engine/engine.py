@@ -311,16 +311,15 @@ class Run:
         format_ = "json" if self.settings.format == "jsonl" else "parquet"
         return reader.format(format_).load(str(folder.resolve()))
 
-    def wait(self, seconds: int | None = None) -> bool:
+    def wait(self, seconds: float | None = None) -> bool:
         """Wait until the run ends (True) or so many seconds have passed (False)."""
         try:
-            return bool(self.query.awaitTermination(seconds)) if seconds else self._forever()
+            if seconds is None:
+                self.query.awaitTermination()
+                return True
+            return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
         except StreamingQueryException as error:
             raise explained(error) from error
-
-    def _forever(self) -> bool:
-        self.query.awaitTermination()
-        return True
 
     def drain(self) -> None:
         """Wait until everything that has arrived so far is processed."""

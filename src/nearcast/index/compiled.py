@@ -82,7 +82,11 @@ class CompiledIndex(LocalIndex):
             self._slots_meta,
         )
         lists = pl.Postings(
-            get("keys", np.uint64, 3, 128), pool, pool.view(np.float32), self._lists_meta
+            get("keys", np.uint64, 3, 128),
+            get("tags", np.uint8, 1, 128),
+            pool,
+            pool.view(np.float32),
+            self._lists_meta,
         )
         self._index = posting.Index(
             self._slots,
@@ -150,7 +154,10 @@ class CompiledIndex(LocalIndex):
         elif (int(tops[pl.KEYS]) + words * 16) * 10 > len(lists.table) * 8:
             old = lists.table.copy()
             size = _power((int(tops[pl.KEYS]) + words * 16) * 10 // 8 + 1)
-            pl.rehash(old, self.storage.table("keys", 3, size))
+            new = self.storage.table("keys", 3, size)
+            pl.rehash(old, new)
+            self.storage.discard("tags")
+            pl.retag(new, self.storage.array("tags", np.uint8, 1, size))
         else:
             longest = int((lists.table[:, 2] >> np.uint64(32)).max())
             self.storage.array(

@@ -111,13 +111,22 @@ def _gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[i
 
 @njit
 def _find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
-    """Keep the look-ups that meet a list. Touching all rows first lets their loads overlap."""
+    """Keep the look-ups that meet a list, in steps whose loads overlap."""
+    p = ix.lists
     touched = np.uint64(0)
-    for j in range(n):
-        touched ^= ix.lists.table[pl.home(ix.lists.table, st.key[j]), 0]
+    some = 0
+    for j in range(n):  # most keys have no list: their tags say so
+        row = pl.likely(p, pl.home(len(p.tags), st.key[j]), st.key[j])
+        if row >= 0:
+            st.number[some] = st.number[j]
+            st.key[some] = st.key[j]
+            st.first[some] = row
+            some += 1
+    for j in range(some):
+        touched ^= p.table[st.first[j], 0]
     kept = 0
-    for j in range(n):
-        first, length = pl.entries(ix.lists, st.key[j])
+    for j in range(some):
+        first, length = pl.entries(p, st.key[j])
         if length > 0:
             st.number[kept] = st.number[j]
             st.first[kept] = first
@@ -125,7 +134,7 @@ def _find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int
             counts[SCANNED] += length
             kept += 1
     for j in range(kept):
-        touched ^= np.uint64(ix.lists.pool[st.first[j], 0])
+        touched ^= np.uint64(p.pool[st.first[j], 0])
     counts[LOOKUPS] += n
     counts[TOUCHED] ^= np.int64(touched)
     return kept

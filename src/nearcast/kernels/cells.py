@@ -7,8 +7,6 @@ space's bounds, and what lies outside them is handled like the rest.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from nearcast.kernels.hashing import mix64
@@ -18,24 +16,19 @@ LEVELS = 31  # cell sides 4^-10 .. 4^20
 ROOT = 31
 _FIRST = -10
 _FAR = 4.0e18
+# Powers of four, so that multiplying by the inverse is exact.
+_SIDES = 4.0 ** np.arange(_FIRST, _FIRST + LEVELS)
+_INVERSE = 1.0 / _SIDES
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-
-
-@njit
-def side_of(level: int) -> float:
-    """Length of a cell's side at `level`."""
-    return 4.0 ** (_FIRST + level)
 
 
 @njit
 def level_of(width: float, height: float) -> int:
     """The finest level whose cells are at least twice as long as the box."""
     need = 2.0 * max(width, height)
-    side = side_of(0)
     for level in range(LEVELS):
-        if side >= need:
+        if _SIDES[level] >= need:
             return level
-        side *= 4.0
     return ROOT
 
 
@@ -44,7 +37,8 @@ def cell_at(level: int, v: float) -> int:
     """Number of the column (or row) of `v` at `level`; monotone, also for enormous values."""
     if level == ROOT:
         return 0
-    c = math.floor(v / side_of(level))
+    # Not math.floor: here it gives an int64, which an enormous value overflows.
+    c = np.floor(v * _INVERSE[level])
     return np.int64(min(max(c, -_FAR), _FAR))
 
 

@@ -128,7 +128,8 @@ def _key(data: Bytes, start: int, stop: int) -> tuple[int, int, int]:
                     if not timed:
                         return SLOW, 0, 0
                 elif _is(data, i + 1, end, _OP):
-                    close = _string_end(data, value, stop) if data[value] == _QUOTE else -1
+                    quoted = value < stop and data[value] == _QUOTE
+                    close = _string_end(data, value, stop) if quoted else -1
                     group = _order_class(data, value + 1, close) if close >= 0 else -1
                     if group < 0:
                         return SLOW, 0, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
@@ -19,11 +19,12 @@ from nearcast.wire.decode import Decoded, Publishes, SplitBuilder, misplaced, wh
 from nearcast.wire.jsonl import LINE_BITS, decode_values
 from nearcast.wire.shapes import EventShape, Query, SubscribeShape, explain
 from nearcast.wire.tables import LIMIT, numbers
-from nearcast.wire.times import to_ms
+from nearcast.wire.times import timestamps_ms, to_ms
 
 _QUERY: msgspec.json.Decoder[Query] = msgspec.json.Decoder(Query)
 _META = msgspec.json.Decoder(dict[str, Any])
 _EPOCH = datetime.datetime(1970, 1, 1)
+_FIELDS = {"op", *(f.name for s in get_args(EventShape) for f in msgspec.structs.fields(s))}
 
 
 def decode_columns(
@@ -36,6 +37,7 @@ def decode_columns(
         return decode_values(values, space, file=file, first_line=first_line, split=split)
     if "op" not in names:
         raise Invalid(f"{file or 'the input'} has no column `op` (its columns: {sorted(names)})")
+    batch = _usual(batch)
     base = split << LINE_BITS
     builder = SplitBuilder(space, file)
     publish = pc.equal(batch["op"].cast(pa.string()), "publish").fill_null(False)
@@ -43,7 +45,7 @@ def decode_columns(
     rest = np.flatnonzero(~publish.to_numpy(zero_copy_only=False))
 
     def refuse(n: int, reason: str) -> None:
-        excerpt = msgspec.json.encode(_plain(batch.slice(n, 1).to_pylist()[0]), enc_hook=str)
+        excerpt = msgspec.json.encode(_row(batch.slice(n, 1).to_pylist()[0]), enc_hook=str)
         builder.reject(base | n, first_line + n, reason, excerpt.decode())
 
     others = batch.take(pa.array(rest)) if len(rest) < batch.num_rows else batch
@@ -56,16 +58,31 @@ def decode_columns(
     return builder.finish(_Rows(objects, at, space, refuse).publishes(base))
 
 
-def _plain(value: Any) -> Any:
+def _usual(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns that events have, timestamps as milliseconds."""
+    batch = batch.select([name for name in batch.schema.names if name in _FIELDS])
+    for name in ("time", "expires"):
+        at = batch.schema.get_field_index(name)
+        if at >= 0 and pa.types.is_timestamp(batch[name].type):
+            ms = pa.array(timestamps_ms(batch[name]), mask=~numbers_valid(batch[name]))
+            batch = batch.set_column(at, name, ms)
+    return batch
+
+
+def _row(values: dict[str, Any]) -> dict[str, Any]:
     """A row as JSON would give it: no nulls, times as milliseconds, JSON texts read."""
+    row: dict[str, Any] = _plain(values)
+    for name in ("query", "meta"):
+        if isinstance(row.get(name), str):
+            # One that is no JSON stays a string, which the shape of an event then refuses.
+            with suppress(msgspec.DecodeError, RecursionError):
+                row[name] = msgspec.json.decode(row[name])
+    return row
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, dict):
-        row = {k: _plain(v) for k, v in value.items() if v is not None}
-        for name in ("query", "meta"):
-            if isinstance(row.get(name), str):
-                # What is no JSON stays a string, which the shape of an event then refuses.
-                with suppress(msgspec.DecodeError):
-                    row[name] = msgspec.json.decode(row[name])
-        return row
+        return {k: _plain(v) for k, v in value.items() if v is not None}
     if isinstance(value, list):
         return [_plain(v) for v in value]
     if isinstance(value, datetime.datetime):
@@ -85,7 +102,7 @@ def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | dict[str, Any]]:
         typed = typed and (name not in names or batch[name].null_count == len(batch)
                            or fits(batch[name].type))  # fmt: skip
     if not typed:
-        yield from (_plain(row) for row in batch.to_pylist())
+        yield from (_row(row) for row in batch.to_pylist())
         return
     none = [None] * len(batch)
     columns = [
@@ -101,7 +118,7 @@ def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | dict[str, Any]]:
                 continue
             except (msgspec.DecodeError, RecursionError):
                 pass
-        yield _plain(batch.slice(n, 1).to_pylist()[0])
+        yield _row(batch.slice(n, 1).to_pylist()[0])
 
 
 def _event(row: dict[str, Any]) -> EventShape:
@@ -124,6 +141,11 @@ class _Rows:
         for n in np.flatnonzero(rows & ~self.bad).tolist():
             self.refuse(int(self.at[n]), reason)
         self.bad |= rows
+
+    def _fail_one(self, row: int, reason: str) -> None:
+        if not self.bad[row]:
+            self.refuse(int(self.at[row]), reason)
+            self.bad[row] = True
 
     def _column(self, name: str, type_: pa.DataType) -> pa.Array:
         if name not in self.batch.schema.names:
@@ -157,46 +179,42 @@ class _Rows:
     def _times(self) -> NDArray[np.int64]:
         column = self._column("time", pa.int64())
         n = len(column)
-        if pa.types.is_timestamp(column.type):
-            utc = column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-            time = numbers(utc.fill_null(0)) // 1000
-        elif pa.types.is_integer(column.type):
-            time = numbers(column.fill_null(0)).astype(np.int64)
+        if pa.types.is_integer(column.type):
+            whole = numbers(column.fill_null(0))
+            time = np.where(whole > LIMIT, LIMIT, whole).astype(np.int64)  # uint64 would turn over
         elif _is_string(column.type):
             time = np.zeros(n, np.int64)
             for i, value in enumerate(column.to_pylist()):
                 try:
                     time[i] = to_ms(value) if value is not None else 0
                 except Invalid as error:
-                    self._fail(np.arange(n) == i, str(error))
+                    self._fail_one(i, str(error))
         else:
             time = np.zeros(n, np.int64)
             self._fail(np.ones(n, bool), f"time: expected an integer, got {column.type}")
         self._fail(~numbers_valid(column), "time: missing")
-        self._fail(np.abs(time) >= LIMIT, "time: beyond what epoch milliseconds can hold here")
+        far = (time >= LIMIT) | (time <= -LIMIT)
+        self._fail(far, "time: beyond what epoch milliseconds can hold here")
         return time
 
     def _positions(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         column = self._column("at", pa.large_list(pa.float64()))
         n = len(column)
         wrong = "at: expected [x, y], two finite numbers"
-        if not _is_list(column.type):
+        if not (_is_list(column.type) and _is_number(column.type.value_type)):
             self._fail(np.ones(n, bool), f"{wrong}, got {column.type}")
             return np.zeros(n), np.zeros(n)
         two = pc.equal(pc.list_value_length(column), 2).fill_null(False)
         ok = two.to_numpy(zero_copy_only=False)
         self._fail(~ok, wrong)
         flat = column.filter(two) if not ok.all() else column
-        values = pc.list_flatten(flat)
-        try:
-            pairs = np.full((n, 2), np.nan)
-            pairs[ok] = values.cast(pa.float64()).to_numpy(zero_copy_only=False).reshape(-1, 2)
-        except pa.ArrowInvalid:
-            self._fail(np.ones(n, bool), f"{wrong}, got {column.type}")
-            return np.zeros(n), np.zeros(n)
+        # Not safe: an integer beyond 2^53 is rounded, as in JSON.
+        values = pc.list_flatten(flat).cast(pa.float64(), safe=False)
+        pairs = np.full((n, 2), np.nan)
+        pairs[ok] = values.to_numpy(zero_copy_only=False).reshape(-1, 2)
         x, y = pairs[:, 0].copy(), pairs[:, 1].copy()
         for i in np.flatnonzero(misplaced(self.space, x, y) & ~self.bad).tolist():
-            self._fail(np.arange(n) == i, why_misplaced(self.space, float(x[i]), float(y[i])))
+            self._fail_one(i, why_misplaced(self.space, float(x[i]), float(y[i])))
         return x, y
 
     def _keywords(self) -> pa.Array:
@@ -204,6 +222,8 @@ class _Rows:
         n = len(column)
         if pa.types.is_null(column.type):
             return pa.nulls(n, pa.large_list(pa.large_string()))
+        if _is_list(column.type) and pa.types.is_null(column.type.value_type):
+            column = column.cast(pa.large_list(pa.large_string()))  # no object has any
         if not (_is_list(column.type) and _is_string(column.type.value_type)):
             self._fail(numbers_valid(column), f"keywords: expected strings, got {column.type}")
             return pa.nulls(n, pa.large_list(pa.large_string()))
@@ -223,6 +243,12 @@ def _is_string(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         return _is_string(type_.value_type)
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
+    )
 
 
 def _is_list(type_: pa.DataType) -> bool:

@@ -60,7 +60,7 @@ def _events(data: bytes) -> tuple[list[EventShape | Failure | None], list[bytes]
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     try:
         events = cast("list[EventShape | Failure | None]", DECODER.decode_lines(data))
-        if len(events) == lines:
+        if len(events) == lines and _one_a_line(data, lines):
             return events, None
     except Exception:
         pass
@@ -68,6 +68,15 @@ def _events(data: bytes) -> tuple[list[EventShape | Failure | None], list[bytes]
     if split and not split[-1]:
         split.pop()
     return [_one(line) for line in split], split
+
+
+def _one_a_line(data: bytes, lines: int) -> bool:
+    """Whether `lines` objects in as many lines are one in each.
+
+    The decoder also takes two objects in a line, one over several lines, and blank lines. Between
+    `}` and `{` no object goes on: where all lines meet like that, each holds one.
+    """
+    return data.count(b"}\n{") + data.count(b"}\r\n{") == lines - 1
 
 
 def decode_events(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nearcast.kernels.jsonkeys import SLOW, count_lines, line_keys
 from nearcast.model.errors import Invalid, NearcastError
 from nearcast.wire.splits import Split
-from nearcast.wire.times import to_ms
+from nearcast.wire.times import timestamps_ms, to_ms
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz", ".gz", ".parquet")
 _CLASSES = {"subscribe": 0, "unsubscribe": 0, "publish": 1, "ask": 2}
@@ -172,7 +172,7 @@ def _open_parquet(name: str, path: Path) -> Log:
 
 def _parquet_times(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     if pa.types.is_timestamp(column.type):
-        column = pc.divide(column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()), 1000)
+        return timestamps_ms(column), column.is_valid().to_numpy(zero_copy_only=False)
     if pa.types.is_integer(column.type):
         known = column.is_valid().to_numpy(zero_copy_only=False)
         return column.fill_null(0).to_numpy().astype(np.int64), known

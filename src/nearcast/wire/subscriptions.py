@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, cast
 
 import msgspec
@@ -29,7 +30,7 @@ from nearcast.wire.words import hash_words
 _TAGS = {"and": int(TAG_AND), "or": int(TAG_OR), "not": int(TAG_NOT)}
 _KNN, _RANGE = KIND_CODES["knn"], KIND_CODES["range"]
 _NONE: list[float] = []
-_INF = float("inf")
+_LARGEST = sys.float_info.max
 _ENCODE = msgspec.json.Encoder().encode
 Token = str | int  # a keyword, to be hashed later, or an operator
 _PROGRAM, _COVER = CONTROLS.get_field_index("program"), CONTROLS.get_field_index("cover")
@@ -118,7 +119,9 @@ class ControlBuilder:
                 return False
         if self.space is Space.GEOGRAPHIC:
             return bool(-180 < a <= c < 180 and -90 <= b <= d <= 90)
-        return bool(-_INF < a <= c < _INF and -_INF < b <= d < _INF)
+        # A JSON integer may be larger than any float: the second look refuses it.
+        inside = -_LARGEST <= a <= c <= _LARGEST and -_LARGEST <= b <= d <= _LARGEST
+        return bool(inside)
 
     def table(self) -> pa.RecordBatch:
         """All rows, in the order of `pos`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.model.errors import Invalid
@@ -52,6 +53,17 @@ def to_ms(value: int | str, name: str = "time") -> int:
     if not -LIMIT < ms < LIMIT:
         raise Invalid(f"{name}: {ms} is beyond what epoch milliseconds can hold here (2^61)")
     return ms
+
+
+def timestamps_ms(column: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
+    """Epoch milliseconds of an Arrow timestamp column; 0 for null, finer fractions cut off.
+
+    Not by Arrow's casts or Python's datetime: both raise for a single value out of their reach.
+    """
+    raw: NDArray[np.int64] = column.cast(pa.int64()).fill_null(0).to_numpy()
+    if column.type.unit == "s":
+        return np.clip(raw, -LIMIT // 1000, LIMIT // 1000 + 1) * 1000
+    return raw // {"ms": 1, "us": 1000, "ns": 1_000_000}[column.type.unit]
 
 
 def all_ms(values: list[int | str]) -> NDArray[np.int64] | None:
