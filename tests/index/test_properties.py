@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nearcast.index import INDEXES, LocalIndex
@@ -24,9 +23,8 @@ from nearcast.testing.cases import (
     unsubscribe,
     wanted,
 )
-from nearcast.testing.drive import Batch, late_control_cuts, run_index
+from nearcast.testing.drive import Batch, run_index
 from nearcast.testing.oracle import Order, replay
-from nearcast.testing.reading import read_time
 from nearcast.testing.strategies import batch_cuts, broken_lines, event_logs, spaces
 from nearcast.wire.jsonl import decode_jsonl
 
@@ -77,9 +75,7 @@ def test_by_time(name: str, kind: str, space: Space, data: st.DataObject) -> Non
 @given(space=spaces, data=st.data())
 def test_as_it_arrives(name: str, kind: str, space: Space, data: st.DataObject) -> None:
     log = data.draw(event_logs(space))
-    assume(not other_kind_ends_late(log))
-    cuts = {*data.draw(batch_cuts(len(log))), *late_control_cuts(log, space)}
-    agrees(name, kind, log, space, "arrival", sorted(cuts), data)
+    agrees(name, kind, log, space, "arrival", data.draw(batch_cuts(len(log))), data)
 
 
 def agrees(
@@ -109,29 +105,9 @@ def test_oracle_and_decoder_refuse_the_same_lines(space: Space, data: st.DataObj
     assert all(refused["reason"].to_pylist())
 
 
-# -- known gaps: what the properties above step around -----------------------------------------
+# -- late events of a live stream --------------------------------------------------------------
 
 
-def other_kind_ends_late(log: list[Json]) -> bool:
-    """Whether a control is earlier than the takeover of its id by another kind: see below."""
-    ends: dict[str, dict[str, float]] = {}  # id: the end of the last subscription of each kind
-    in_use: dict[str, str] = {}
-    for event in log:
-        if event["op"] == "publish":
-            continue
-        id_, time = event["id"], read_time(event["time"])
-        of_id = ends.setdefault(id_, {})
-        if any(time < end for kind, end in of_id.items() if kind != in_use[id_]):
-            return True
-        if id_ in in_use:
-            of_id[in_use[id_]] = min(of_id[in_use[id_]], time)
-        if event["op"] == "subscribe":
-            in_use[id_] = event["query"]["kind"]
-            of_id[in_use[id_]] = read_time(event["expires"]) if "expires" in event else math.inf
-    return False
-
-
-@pytest.mark.xfail(reason="an index does not know that the id belongs to another kind by now")
 @pytest.mark.parametrize("name", list(INDEXES))
 def test_late_unsubscribe_ends_only_what_has_the_id(name: str) -> None:
     log = [
@@ -144,7 +120,6 @@ def test_late_unsubscribe_ends_only_what_has_the_id(name: str) -> None:
     assert_same_story(told, of_kind(replay(log, Space.PLANAR, "arrival").notifications, "range"))
 
 
-@pytest.mark.xfail(reason="within a batch an index knows only by objects that a moment has passed")
 @pytest.mark.parametrize("name", [n for n, index in INDEXES.items() if "knn" in index.kinds])
 @pytest.mark.parametrize("late", [3, 7])
 def test_moments_pass_before_late_controls_in_one_batch(name: str, late: int) -> None:

@@ -92,9 +92,10 @@ class KeepsOldResult(Scan):
         before = dict(self._latest)
         super().apply(controls, at)
         for id_, old in before.items():
-            if self._latest[id_] is not old:
-                self._latest[id_].entries = list(old.entries)
-                self._latest[id_].start = old.start
+            new = self._latest.get(id_, old)
+            if new is not old:
+                new.entries = list(old.entries)
+                new.start = old.start
 
 
 class ExpiresLate(Scan):

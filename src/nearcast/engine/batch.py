@@ -9,7 +9,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.engine.envelope import Envelope
-from nearcast.wire.tables import CONTROLS, OBJECTS, ObjectColumns, join, numbers, object_columns
+from nearcast.engine.settings import Settings
+from nearcast.wire.tables import (
+    CONTROLS,
+    NEVER,
+    OBJECTS,
+    ObjectColumns,
+    join,
+    numbers,
+    object_columns,
+)
 
 
 @dataclass(slots=True)
@@ -23,20 +32,31 @@ class Ordered:
     now: int  # and after the batch
 
 
-def in_order(envelopes: list[Envelope], order: str, now: int) -> Ordered:
+def in_order(envelopes: list[Envelope], settings: Settings, now: int) -> Ordered:
     """SPEC section 3, "Order": by time in a replayed log, by arrival in a live stream."""
     envelopes = sorted(envelopes, key=lambda e: e.split)
     tables = [e.object_table for e in envelopes]
     objects = join(tables, OBJECTS)
-    controls = join([e.control_table for e in envelopes], CONTROLS)
+    events = [e.control_table for e in envelopes]
+    controls = join(events, CONTROLS)
     latest = max([now, *(e.latest for e in envelopes)])
-    if order == "arrival":
-        columns = object_columns(objects)
+    if settings.order == "arrival":
         before = np.maximum.accumulate([now, *(e.latest for e in envelopes)])[:-1]
-        floor = np.repeat(before, [t.num_rows for t in tables])
-        clock = np.maximum(columns.clock, floor)
+        clock = np.maximum(
+            numbers(objects["clock"]), np.repeat(before, [t.num_rows for t in tables])
+        )
+        # What comes later than the grace no longer reaches what had ended by then: so the result
+        # does not depend on when ended subscriptions are thrown away.
+        until = np.maximum(numbers(objects["time"]), clock - settings.grace_ms)
+        columns = object_columns(objects, until=until)
+        floor = np.repeat(before, [t.num_rows for t in events])
+        controls = _with_clock(controls, np.maximum(numbers(controls["clock"]), floor))
         at = np.searchsorted(numbers(objects["pos"]), numbers(controls["pos"]))
         return Ordered(controls, at.astype(np.int32), columns, clock, latest)
+    if not any(e.final for e in envelopes):
+        # More events of this very instant may follow, an unsubscribe among them: what the instant
+        # itself changes waits for them.
+        latest = max(now, latest - 1)
     time = numbers(objects["time"])
     rows = _sorted(time, numbers(objects["pos"]))
     columns = object_columns(objects, rows)
@@ -44,8 +64,14 @@ def in_order(envelopes: list[Envelope], order: str, now: int) -> Ordered:
     by_time = _sorted(numbers(controls["time"]), numbers(controls["pos"]))
     if not np.array_equal(by_time, np.arange(len(by_time))):
         controls = controls.take(pa.array(by_time))
+    controls = _with_clock(controls, np.full(controls.num_rows, NEVER))
     at = np.searchsorted(time[rows], numbers(controls["time"]), side="left")
     return Ordered(controls, at.astype(np.int32), columns, clock, latest)
+
+
+def _with_clock(controls: pa.RecordBatch, clock: NDArray[np.int64]) -> pa.RecordBatch:
+    at = CONTROLS.get_field_index("clock")
+    return controls.set_column(at, CONTROLS.field(at), pa.array(clock))
 
 
 def _sorted(time: NDArray[np.int64], pos: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from nearcast.engine import session as sessions
 from nearcast.engine.ledger import Ledger
 from nearcast.engine.live import Tailer
 from nearcast.engine.reports import BatchRecord, Reports, summarise, write_summary
-from nearcast.engine.settings import Settings, check_bound
+from nearcast.engine.settings import Settings, check_bound, write_atomic
 from nearcast.engine.sink import OnBatch, Sink
 from nearcast.engine.sinks import forget_temporary
 from nearcast.engine.source import SCHEMA, Feed, FeedSource
@@ -165,6 +165,7 @@ class Engine:
         splits = max(int(spark.sparkContext.defaultParallelism), 1)
         # A crash while planning leaves batches without a ledger entry: they are planned again.
         first = ledger.batches
+        feed.cut(first)
         for n, batch in enumerate(Planner(logs, batch_events, splits, spool).batches(), first):
             feed.add(n, batch)
             first = n + 1
@@ -345,8 +346,8 @@ class Run:
 def _run_name(folder: Path) -> str:
     """A name for the arenas of a checkpoint, the same in every start from it."""
     path = folder / "run"
-    if not path.exists():
-        path.write_text(uuid.uuid4().hex)
+    if not path.exists() or not path.read_text().strip():
+        write_atomic(path, uuid.uuid4().hex.encode())
     return path.read_text().strip()
 
 

@@ -24,6 +24,7 @@ class Envelope(msgspec.Struct):
 
     directions: Directions
     split: int
+    final: bool  # no later batch is planned: what happens at the latest instant may be told
     latest: int  # latest time of any valid event of the split, also of those that went elsewhere
     events: dict[str, int]  # of the whole split, by op (sent to shard 0 only)
     objects: bytes

@@ -32,18 +32,19 @@ class Tailer:
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._next = len(self.feed)
+        self.feed.cut(self._next)
         self._read: dict[str, int] = {}  # bytes of each file that are planned; -1: all of it
         self._lines: dict[str, int] = {}
         self._seen: dict[str, int] = {}
-        for batch in range(self._next):
-            for split in self.feed.read(batch):
-                self._remember(split)
+        last = {s.name: s for batch in range(self._next) for s in self.feed.read(batch)}
+        for split in last.values():
+            self._remember(split)
 
     def _remember(self, split: Split) -> None:
+        """Go on behind the last split of a file."""
         if split.format == "jsonl" and split.path == split.name:
-            end = split.start + split.length
-            self._read[split.name] = max(end, self._read.get(split.name, 0))
-            self._lines[split.name] = split.first_line + split.line_start
+            self._read[split.name] = split.start + split.length
+            self._lines[split.name] = split.first_line + _lines_in(split)
         else:
             self._read[split.name] = -1
 
@@ -84,16 +85,19 @@ class Tailer:
     def _whole(self, path: Path) -> None:
         name = str(path)
         size = path.stat().st_size if path.exists() else 0
-        if self._seen.get(name) != size:
+        if size == 0 or self._seen.get(name) != size:
             self._seen[name] = size
             return
         log = open_log(name, True, self.checkpoint / "spool")
         log.time[:] = 0  # a live stream is read in arrival order: nothing to sort
         log.group[:] = 0
-        for splits in Planner(
-            [log], self.batch_events, self.splits, self.checkpoint / "spool"
-        ).batches():
-            self._add(splits)
+        batches = list(
+            Planner([log], self.batch_events, self.splits, self.checkpoint / "spool").batches()
+        )
+        # The first of them last: only then do the others count, so a crash leaves all or nothing.
+        for n, splits in reversed(list(enumerate(batches, self._next))):
+            self.feed.add(n, splits)
+        self._next += len(batches)
         self._read[name] = -1
 
     def _lines_of(self, path: Path) -> None:
@@ -136,3 +140,13 @@ class Tailer:
                 splits = []
         self._add(splits)
         self._read[name], self._lines[name] = start + len(data), line
+
+
+def _lines_in(split: Split) -> int:
+    """How many lines a split of a growing file holds."""
+    try:
+        with Path(split.path).open("rb") as file:
+            file.seek(split.start)
+            return file.read(split.length).count(b"\n")
+    except OSError:  # the file is gone: nothing of it will need a number
+        return 0

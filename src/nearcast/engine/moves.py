@@ -75,9 +75,11 @@ class Controls:
 
     def decide(self, batch: int, exports: list[Export], loads: list[Load]) -> None:
         """After `batch`: publish what holds from the next one on."""
-        control, _ = self.at(batch)
+        control, written = self.at(batch)
         routers = make_routers(self.settings, control.tables)
         following = Control(dict(control.tables))
+        if not loads and written:  # no row, so no shard heard of it: the next batch is told
+            following.orders, following.imports = control.orders, control.imports
         for export in exports:
             router = routers[export.kind]
             assert isinstance(router, CanMove)
@@ -92,14 +94,14 @@ class Controls:
         # Written also when it says nothing, if an earlier try of this batch said something.
         if following.orders or following.imports or self._path(batch + 1).exists():
             write_atomic(self._path(batch + 1), msgspec.msgpack.encode(following))
-        self._forget(batch)
+        self._forget(batch, {p for paths in following.imports.values() for p in paths})
 
-    def _forget(self, batch: int) -> None:
+    def _forget(self, batch: int, wanted: set[str]) -> None:
         old = [b for b in self._batches() if b < batch - _KEEP]
         for b in old[:-1]:  # the newest of them still holds
             control = msgspec.msgpack.decode(self._path(b).read_bytes(), type=Control)
             for paths in control.imports.values():
-                for path in paths:
+                for path in set(paths) - wanted:
                     Path(path).unlink(missing_ok=True)
             self._path(b).unlink(missing_ok=True)
 

@@ -14,7 +14,7 @@ from nearcast.engine.envelope import Directions, Envelope, pack, to_bytes
 from nearcast.engine.moves import Controls
 from nearcast.engine.settings import Settings
 from nearcast.kernels.hashing import hash_ids
-from nearcast.kernels.slots import REPORTS, SUBSCRIBE, UNSUBSCRIBE
+from nearcast.kernels.slots import REPLACED, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.routing import Router
 from nearcast.wire.decode import Decoded
 from nearcast.wire.tables import (
@@ -43,7 +43,9 @@ class RouteStep:
         )
         self._anywhere = first
 
-    def envelopes(self, decoded: Decoded, split: int) -> Iterator[tuple[int, bytes]]:
+    def envelopes(
+        self, decoded: Decoded, split: int, final: bool = False
+    ) -> Iterator[tuple[int, bytes]]:
         """(shard, envelope) for every shard: each must learn how far time has come."""
         faults.reach("route-read", self.batch)
         shares = self._deal(decoded.controls)
@@ -57,6 +59,7 @@ class RouteStep:
                     Envelope(
                         self.directions,
                         split,
+                        final,
                         decoded.latest,
                         dict(decoded.events) if first else {},
                         objects[shard],
@@ -116,7 +119,7 @@ def _only_ends(share: pa.RecordBatch, ends: NDArray[np.bool_]) -> pa.RecordBatch
     columns = []
     for field, column in zip(CONTROLS, share.columns, strict=True):
         if field.name == "op":
-            column = pa.array(np.where(ends, UNSUBSCRIBE, numbers(column)).astype(np.uint8))
+            column = pa.array(np.where(ends, REPLACED, numbers(column)).astype(np.uint8))
         elif pa.types.is_large_list(field.type):
             kept = [[] if e else v for e, v in zip(ends.tolist(), column.to_pylist(), strict=True)]
             column = pa.array(kept, field.type)

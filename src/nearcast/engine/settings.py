@@ -46,6 +46,11 @@ class Settings:
         chosen = choose(self.strategies)
         object.__setattr__(self, "strategies", {k: s.name for k, s in chosen.items()})
 
+    @property
+    def grace_ms(self) -> int:
+        """How long after its end a subscription may still see a late object."""
+        return self.lateness_ms if self.order == "arrival" else 0
+
     def to_json(self) -> dict[str, Any]:
         """As `from_json` reads it."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -88,6 +93,8 @@ def check_bound(settings: Settings, folder: Path) -> None:
             then = json.loads(path.read_text())
         except ValueError as error:
             raise NearcastError(f"{path}: not a nearcast checkpoint ({error})") from error
+        if not isinstance(then, dict):
+            raise NearcastError(f"{path}: not a nearcast checkpoint (it holds no settings)")
         other = [n for n in BOUND if then.get(n) != json.loads(json.dumps(now[n]))]
         if other:
             said = "; ".join(f"{n} was {then.get(n)!r}, now {now[n]!r}" for n in other)
@@ -96,10 +103,19 @@ def check_bound(settings: Settings, folder: Path) -> None:
                 "use those, or another --checkpoint"
             )
         return
-    if folder.exists() and any(folder.iterdir()):
+    # A hidden file is what a crash in this very function leaves.
+    if folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir()):
         raise NearcastError(f"{folder}: not empty, and not a nearcast checkpoint")
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(path, json.dumps(now, indent=1).encode())
+
+
+def cannot_write(path: Path, error: OSError) -> NearcastError:
+    """A full disk as one clear line: nothing counts until it is written whole."""
+    return NearcastError(
+        f"cannot write {path}: {error.strerror}; make room and run the same command again, "
+        "it goes on where it stopped"
+    )
 
 
 def write_atomic(path: Path, data: bytes) -> None:
@@ -112,5 +128,7 @@ def write_atomic(path: Path, data: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
+    except OSError as error:
+        raise cannot_write(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)

@@ -84,7 +84,7 @@ class ShardStep:
             arena.begin()
             faults.reach("shard-begin", directions.batch)
             moved = self._take_in(shard, directions, indexes)
-            ordered = in_order(envelopes, self.settings.order, manifest.now)
+            ordered = in_order(envelopes, self.settings, manifest.now)
             changes = self._match(indexes, ordered, report)
             faults.reach("shard-matched", directions.batch)
             self._write_out(indexes, changes, envelopes, report)
@@ -155,14 +155,13 @@ class ShardStep:
         """After the batch: write down what shall move, with its results. It stays until the
         next batch drops it, so a batch that is repeated finds everything in place.
 
-        What has ended stays where it is, for late objects: of an id at most one subscription is
-        still open, so an import never meets another one of the same id."""
+        All subscriptions of an id go together, also ended ones that wait for late objects."""
         exports = []
         routers = make_routers(self.settings, directions.tables)
         for kind, order in directions.orders.items():
             router, index = routers[kind], indexes[kind]
             assert isinstance(router, CanMove)
-            slots = index.living(now)
+            slots = index.living(now - self.settings.grace_ms)
             hashes = index.id_hashes(slots)
             target = router.select(order, shard, hashes)
             going = np.flatnonzero(target != shard)
@@ -262,10 +261,10 @@ class ShardStep:
         self, batch: int, files: StateFiles, manifest: Manifest, indexes: dict[str, LocalIndex]
     ) -> None:
         """A snapshot in place of all deltas, without what can see nothing any more."""
-        grace = self.settings.lateness_ms if self.settings.order == "arrival" else 0
+        settled = manifest.now - self.settings.grace_ms
         for index in indexes.values():
-            if len(index.living(manifest.now - grace)) < _WORTH * len(index):
-                index.compact(manifest.now - grace)
+            if len(index.living(settled)) < _WORTH * len(index):
+                index.compact(settled)
         data = msgspec.msgpack.encode({k: snapshot(i) for k, i in indexes.items()})
         manifest.files, manifest.base = [files.write(batch, data)], batch
         manifest.snapshot_bytes, manifest.delta_bytes = len(data), 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 from pathlib import Path
 
@@ -36,8 +37,8 @@ class BatchFiles:
         parts = [(i, c) for i, c in parts if len(c)]
         if not parts:
             return {}
-        path = self._temporary()
         with explained(self.out):
+            path = self._temporary()
             if self.format == "parquet":
                 table = pa.Table.from_batches([tabulate(i, c) for i, c in parts], NOTIFICATIONS)
                 pq.write_table(table, path, compression="zstd")
@@ -52,14 +53,15 @@ class BatchFiles:
         """Write rejects as JSON lines: file, line, reason, and the beginning of the event."""
         if table.num_rows == 0:
             return {}
-        path = self._temporary()
         rows = [
             {k: r[k] for k in ("file", "line", "reason", "event")}
             for r in sorted(table.to_pylist(), key=lambda r: r["pos"])
         ]
-        with explained(self.out), path.open("wb") as file:
-            file.write(msgspec.json.Encoder().encode_lines(rows))
-            _sync(file.fileno())
+        with explained(self.out):
+            path = self._temporary()
+            with path.open("wb") as file:
+                file.write(msgspec.json.Encoder().encode_lines(rows))
+                _sync(file.fileno())
         return {f"rejected/{self.name}.jsonl": str(path)}
 
 
@@ -80,9 +82,16 @@ class explained:  # noqa: N801 -- reads as a word in `with explained(...)`
         """Name the folder and what to do."""
         if isinstance(error, OSError):
             raise NearcastError(
-                f"cannot write to {self.out}: {error.strerror}; make room and run the same "
+                f"cannot write to {self.out}: {_brief(error)}; make room and run the same "
                 "command again, it goes on where it stopped"
             ) from error
+
+
+def _brief(error: OSError) -> str:
+    """What the system says; Arrow's errors carry a number and no text of the system."""
+    if error.strerror:
+        return error.strerror
+    return os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
 
 
 def commit(out: Path, files: dict[str, str]) -> None:
@@ -96,8 +105,5 @@ def commit(out: Path, files: dict[str, str]) -> None:
 
 def forget_temporary(out: Path) -> None:
     """Remove what failed attempts left; call it while no batch runs."""
-    folder = out / TEMPORARY
-    if folder.is_dir():
-        for path in folder.iterdir():
-            path.unlink(missing_ok=True)
-        folder.rmdir()
+    # Workers of a driver that was killed may still be at it for a moment.
+    shutil.rmtree(out / TEMPORARY, ignore_errors=True)

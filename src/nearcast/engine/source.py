@@ -31,10 +31,11 @@ class Feed:
         return self.folder / f"{batch:012d}.json"
 
     def __len__(self) -> int:
-        """Batches planned."""
-        if not self.folder.is_dir():
-            return 0
-        return sum(1 for p in self.folder.iterdir() if p.suffix == ".json" and p.stem.isdigit())
+        """Batches planned: up to the first that is missing."""
+        n = 0
+        while self.has(n):
+            n += 1
+        return n
 
     def has(self, batch: int) -> bool:
         """Whether `batch` is planned."""
@@ -43,6 +44,12 @@ class Feed:
     def add(self, batch: int, splits: list[Split]) -> None:
         """Plan a batch."""
         write_atomic(self._path(batch), msgspec.json.encode(splits))
+
+    def cut(self, batch: int) -> None:
+        """Forget `batch` and all after it: a crash left them while they were being planned."""
+        for path in self.folder.glob("*.json"):
+            if path.stem.isdigit() and int(path.stem) >= batch:
+                path.unlink()
 
     def read(self, batch: int) -> list[Split]:
         """The splits of a batch."""

@@ -17,10 +17,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from nearcast.engine.settings import cannot_write
 from nearcast.index import LocalIndex
 from nearcast.model.errors import NearcastError
-from nearcast.wire.decode import NEVER
-from nearcast.wire.tables import CONTROLS, RESULTS, empty, from_bytes, to_bytes
+from nearcast.wire.tables import CONTROLS, NEVER, RESULTS, empty, from_bytes, to_bytes
 
 _GRACE = 3  # batches that a file outlives its last use, so that late repeats find it
 
@@ -60,14 +60,17 @@ class StateFiles:
 
     def write(self, batch: int, data: bytes) -> str:
         """A new file; its name."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         name = f"{batch:012d}-{uuid.uuid4().hex[:12]}.bin"
         temporary = self.folder / f".{name}"
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self.folder / name)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.folder / name)
+        except OSError as error:
+            raise cannot_write(self.folder / name, error) from error
         return name
 
     def rebuild(self, manifest: Manifest, indexes: dict[str, LocalIndex]) -> None:

@@ -18,6 +18,7 @@ from nearcast.engine.shard import ShardStep
 from nearcast.engine.source import read_row
 from nearcast.engine.state import Manifest
 from nearcast.wire.columns import decode_columns
+from nearcast.wire.decode import Decoded
 from nearcast.wire.splits import read_split
 
 ENVELOPES = "shard int, envelope binary"
@@ -33,8 +34,10 @@ def _batch_id() -> int:
     return int(batch)
 
 
-def _rows(step: RouteStep, keys: list[int], decoded: Any, split: int) -> Batches:
-    for shard, envelope in step.envelopes(decoded, split):
+def _rows(
+    step: RouteStep, keys: list[int], decoded: Decoded, split: int, final: bool = False
+) -> Batches:
+    for shard, envelope in step.envelopes(decoded, split, final):
         yield pa.RecordBatch.from_arrays(
             [pa.array([keys[shard]], pa.int32()), pa.array([envelope], pa.binary())],
             names=["shard", "envelope"],
@@ -52,7 +55,8 @@ def route_feed(
         for batch in batches:
             for row in batch.column(0).to_pylist():
                 number, split = read_row(row)
-                yield from _rows(step, keys, read_split(split, chosen.space, number), number)
+                decoded = read_split(split, chosen.space, number)
+                yield from _rows(step, keys, decoded, number, split.final)
 
     return route
 

@@ -51,7 +51,7 @@ def warm(settings: Settings) -> None:
         index = strategy.index(kind, settings.space, Memory())
         index.apply(decoded.controls, np.zeros(decoded.controls.num_rows, np.int32))
         objects = object_columns(decoded.objects)
-        render(index, index.match(objects, numbers(decoded.objects["time"]), decoded.latest))
+        render(index, index.match(objects, numbers(decoded.objects["time"]).copy(), decoded.latest))
         index.restore(index.changed())
         index.close()
         index.compact(decoded.latest)

@@ -30,6 +30,7 @@ from nearcast.model.space import Space
 from nearcast.wire.tables import (
     CONTROLS,
     KIND_CODES,
+    NEVER,
     RESULTS,
     ObjectColumns,
     control_columns,
@@ -58,7 +59,7 @@ class CompiledIndex(LocalIndex):
         self._slots_meta = self._meta[: sl.META]
         self._lists_meta = self._meta[sl.META : sl.META + pl.META]
         self._post_meta = self._meta[sl.META + pl.META : sl.META + pl.META + 2]
-        self._ends = np.empty((0, 4), np.int64)
+        self._ends = np.empty((0, 5), np.int64)
         if self._lists_meta[pl.TOP] == 0:
             self._lists_meta[pl.FREE :] = -1
         self._attach()
@@ -112,7 +113,7 @@ class CompiledIndex(LocalIndex):
         get("text", np.uint8, 1, int(meta[sl.TEXT_TOP]) + len(c.id_bytes) + len(c.tail_bytes))
         # Only this batch needs it, so it is not in the storage.
         self._ends = np.concatenate(
-            [self._ends[: meta[sl.ENDS_TOP]], np.empty((len(c.op), 4), np.int64)]
+            [self._ends[: meta[sl.ENDS_TOP]], np.empty((len(c.op), 5), np.int64)]
         )
         need = int(meta[sl.IDS]) + n
         old = self._slots.ids
@@ -128,8 +129,11 @@ class CompiledIndex(LocalIndex):
             return
         other = numbers(controls["kind"]) != KIND_CODES[self.kind]
         c = control_columns(controls, at)
-        if other.any():  # an id that another kind takes over ends here
-            c = c._replace(op=np.where(other, sl.UNSUBSCRIBE, c.op).astype(np.uint8))
+        taken = other & (c.op == sl.SUBSCRIBE)
+        if taken.any():  # another kind takes over the id
+            op = np.where(taken, sl.REPLACED, c.op).astype(np.uint8)
+            op.flags.writeable = False  # as it was: Numba would compile for another kind of array
+            c = c._replace(op=op)
         first = len(self)
         self._reserve(c)
         self._attach()
@@ -170,7 +174,10 @@ class CompiledIndex(LocalIndex):
 
     def drop(self, ids: pa.Array) -> None:
         offsets, data = strings(ids)
-        sl.drop_ids(self._slots, hash_ids(data, offsets), offsets, data)
+        if len(ids):
+            held = self.id_hashes(np.arange(len(self)))
+            gone = np.flatnonzero(np.isin(held, hash_ids(data, offsets)))
+            sl.drop_slots(self._slots, gone)
 
     def close(self) -> None:
         sl.close_batch(self._slots)
@@ -230,7 +237,7 @@ class CompiledIndex(LocalIndex):
         self._slots_meta[sl.CLOCK] += len(objects.order)
         if results.windowed:
             counts[NEXT] = 0
-            results.run(lambda: pass_time(self._index, results.state, clock, now, counts))
+            results.run(lambda: pass_time(self._index, results.state, now, counts))
         return results.changes(clock, _work(counts))
 
     # -- results and export ------------------------------------------------------------------
@@ -271,9 +278,16 @@ class CompiledIndex(LocalIndex):
                 pa.array(np.full(n, KIND_CODES[self.kind], np.uint8)),
                 pa.array(rows[:, sl.START]),
                 pa.array(rows[:, sl.END]),
+                pa.array(np.full(n, NEVER)),
                 pa.array(k),
                 pa.array(window),
-                pa.array((flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION)).astype(np.int32)),
+                pa.array(
+                    np.where(
+                        sl.known(self._slots)[slots],
+                        flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION),
+                        flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION) | sl.FORMER,
+                    ).astype(np.int32)
+                ),
                 string_column(*gather(self._slots.text, rows[:, sl.TEXT], id_lengths)),
                 string_column(
                     *gather(self._slots.text, rows[:, sl.TEXT] + id_lengths, half[:, sl.TAIL])

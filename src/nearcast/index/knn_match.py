@@ -31,14 +31,13 @@ def _name(r: Results, o: ObjectColumns, row: int) -> None:
 
 
 @njit
-def _let_go(ix: Index, r: Results, slot: int, clock: NDArray[np.int64], now: int) -> int:
+def _let_go(ix: Index, r: Results, slot: int, now: int) -> int:
     """Expire what is too old at `now`, moment by moment; DONE or what is short."""
     moment = rs.next_moment(r, slot)
     while moment <= now and r.half[slot, rs.LENGTH] > 0:
         if r.meta[rs.OUT_TOP] + 2 * r.half[slot, rs.LENGTH] > len(r.out):
             return rs.NEED_OUT
-        i = np.searchsorted(clock, moment)
-        rs.expire(r, slot, moment, sl.sees(ix.slots, slot, i, moment))
+        rs.expire(r, slot, moment, sl.lives_at(ix.slots, slot, moment))
         moment = rs.next_moment(r, slot)
     return rs.DONE
 
@@ -57,14 +56,14 @@ def _offer(
     """Offer object `i` to `slot`: DONE, -1 when it was taken, or what is short."""
     row = o.order[i]
     time = o.time[row]
-    if not sl.sees(ix.slots, slot, i, time):
+    if not sl.sees(ix.slots, slot, i, time, o.until[row]):
         return rs.DONE
     dist = distance(space, r.reals[slot, rs.X], r.reals[slot, rs.Y], o.x[row], o.y[row])
     if dist >= r.reals[slot, rs.REACH] or not where_holds(ix, slot, o, row):
         return rs.DONE
     window = r.rows[slot, rs.WINDOW]
     if window > 0:
-        short = _let_go(ix, r, slot, clock, clock[i])
+        short = _let_go(ix, r, slot, clock[i])
         if short:
             return short
         if time + window <= clock[i]:
@@ -160,14 +159,12 @@ def match_knn(
 
 
 @njit
-def pass_time(
-    ix: Index, r: Results, clock: NDArray[np.int64], now: int, counts: NDArray[np.int64]
-) -> int:
+def pass_time(ix: Index, r: Results, now: int, counts: NDArray[np.int64]) -> int:
     """Let all windows slide on to `now`, from slot `counts[NEXT]` on; DONE or what is short."""
     while counts[NEXT] < ix.slots.meta[sl.COUNT]:
         slot = counts[NEXT]
         if r.rows[slot, rs.WINDOW] > 0:
-            short = _let_go(ix, r, slot, clock, now)
+            short = _let_go(ix, r, slot, now)
             if short:
                 return short
         counts[NEXT] = slot + 1

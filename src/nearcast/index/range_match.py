@@ -38,7 +38,7 @@ def where_holds(ix: Index, slot: int, o: ObjectColumns, row: int) -> bool:
 @njit
 def _matches(ix: Index, space: int, slot: int, o: ObjectColumns, i: int, row: int) -> bool:
     s = ix.slots
-    if not sl.sees(s, slot, i, o.time[row]):
+    if not sl.sees(s, slot, i, o.time[row], o.until[row]):
         return False
     if not where_holds(ix, slot, o, row):
         return False

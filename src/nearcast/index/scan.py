@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nearcast.index.arena import Storage
 from nearcast.index.base import ENTER, LEAVE, MATCH, Changes, LocalIndex, Texts, Work
 from nearcast.kernels.program import TAG_AND, TAG_NOT, TAG_OR
-from nearcast.kernels.slots import REGION_CODE, REPORTS, SUBSCRIBE
+from nearcast.kernels.slots import FORMER, REGION_CODE, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.model.expression import And, Expression, Word, from_postfix
 from nearcast.model.predicate import matches
 from nearcast.model.query import KnnQuery, RangeQuery
@@ -56,15 +56,21 @@ class Sub:
     start: int
     end: int
     born: int = 0
-    ends: list[tuple[int, int]] = field(default_factory=list)  # (objects before it, end until then)
+    # (objects before it, how far time had come, end until then) of each end in this batch
+    ends: list[tuple[int, int, int]] = field(default_factory=list)
     live: bool = True
     entries: list[Entry] = field(default_factory=list)  # knn: all it saw, nearest first
     changed: bool = False
 
-    def sees(self, i: int, time: int) -> bool:
+    def sees(self, i: int, time: int, until: int) -> bool:
         """SPEC section 4, for object number `i` of the batch."""
-        end = next((old for at, old in self.ends if i < at), self.end)
-        return self.live and i >= self.born and self.start <= time < end
+        end = next((old for at, _, old in self.ends if i < at), self.end)
+        return self.live and i >= self.born and self.start <= time and until < end
+
+    def lives_at(self, moment: int) -> bool:
+        """Whether it tells what happens at a moment that has passed."""
+        end = next((old for _, clock, old in self.ends if moment <= clock), self.end)
+        return self.live and moment < end
 
 
 class Scan(LocalIndex):
@@ -83,12 +89,15 @@ class Scan(LocalIndex):
         size = int(self.storage.array("scan.size", np.int64, 1, 1)[0])
         data = self.storage.array("scan", np.uint8, 1, 1)
         self._subs: list[Sub] = pickle.loads(data[:size].tobytes()) if size else []
-        self._latest: dict[bytes, Sub] = {s.row["id"]: s for s in self._subs}
+        self._latest: dict[bytes, Sub] = {
+            s.row["id"]: s for s in self._subs if not s.row["flags"] & FORMER
+        }
 
     def close(self) -> None:
         for sub in self._subs:
             sub.born, sub.changed = 0, False
             sub.ends.clear()
+            sub.row["flags"] = self._flags(sub)
         data = np.frombuffer(pickle.dumps(self._subs), np.uint8)
         self.storage.array("scan", np.uint8, 1, len(data))[: len(data)] = data
         self.storage.array("scan.size", np.int64, 1, 1)[0] = len(data)
@@ -100,14 +109,20 @@ class Scan(LocalIndex):
 
     def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
         for row, before in zip(controls.to_pylist(), at.tolist(), strict=True):
+            begins = row["op"] == SUBSCRIBE and row["kind"] == KIND_CODES[self.kind]
+            if row["flags"] & FORMER:  # moved or restored: all that could end it has done so
+                self._subs.append(Sub(row, self._query(row), row["time"], row["end"], before))
+                continue
             old = self._latest.get(row["id"])
             if old is not None and row["time"] < old.end:
-                old.ends.append((before, old.end))
+                old.ends.append((before, row["clock"], old.end))
                 old.end = row["time"]
-            if row["op"] == SUBSCRIBE and row["kind"] == KIND_CODES[self.kind]:
+            if begins:
                 sub = Sub(row, self._query(row), row["time"], row["end"], before)
                 self._subs.append(sub)
                 self._latest[row["id"]] = sub
+            elif row["op"] != UNSUBSCRIBE:  # the id means a subscription of another index now
+                self._latest.pop(row["id"], None)
 
     def _query(self, row: dict[str, Any]) -> RangeQuery | KnnQuery:
         where = expression_of(row["program"])
@@ -117,9 +132,10 @@ class Scan(LocalIndex):
         return RangeQuery(decode(row["flags"] & REGION_CODE, numbers), where)
 
     def drop(self, ids: pa.Array) -> None:
-        for id_ in ids.to_pylist():
-            if id_ in self._latest:
-                self._latest[id_].live = False
+        gone = set(ids.to_pylist())
+        for sub in self._subs:
+            if sub.row["id"] in gone:
+                sub.live, sub.end = False, sub.start  # the end is what a snapshot keeps of it
 
     # -- objects -----------------------------------------------------------------------------
 
@@ -130,9 +146,10 @@ class Scan(LocalIndex):
             words = set(o.words[o.word_offsets[row] : o.word_offsets[row + 1]].tolist())
             name = o.id_bytes[o.id_offsets[row] : o.id_offsets[row + 1]].tobytes()
             x, y, time = float(o.x[row]), float(o.y[row]), int(o.time[row])
+            until = int(o.until[row])
             for slot, sub in enumerate(self._subs):
                 self._let_go(slot, sub, int(clock[i]), clock, told)
-                if sub.sees(i, time) and matches(self.space, sub.query, x, y, words):
+                if sub.sees(i, time, until) and matches(self.space, sub.query, x, y, words):
                     self._take(i, slot, sub, x, y, time, int(clock[i]), name, told)
         for slot, sub in enumerate(self._subs):
             self._let_go(slot, sub, now, clock, told)
@@ -186,7 +203,7 @@ class Scan(LocalIndex):
             sub.entries = [e for e in sub.entries if e.time + q.window > moment]
             sub.changed = True
             i = bisect_left(clock.tolist(), moment)
-            if sub.sees(i, moment):
+            if sub.lives_at(moment):
                 after = sub.entries[: q.k]
                 for e in before:
                     if not any(e is a for a in after):
@@ -224,9 +241,16 @@ class Scan(LocalIndex):
 
     def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         subs = [self._subs[slot] for slot in slots.tolist()]
-        rows = [{**s.row, "time": s.start, "end": s.end} for s in subs]
+        rows = [
+            {**s.row, "time": s.start, "end": s.end, "flags": self._flags(s)} for s in subs
+        ]
         controls = pa.RecordBatch.from_pylist(rows, schema=CONTROLS)
         return controls, self._results(slots.tolist(), 0)
+
+    def _flags(self, sub: Sub) -> int:
+        known = self._latest.get(sub.row["id"]) is sub
+        flags: int = sub.row["flags"]
+        return flags & ~FORMER if known else flags | FORMER
 
     def living(self, now: int) -> NDArray[np.int64]:
         alive = [s.live and s.end > now and s.end > s.start for s in self._subs]

@@ -30,7 +30,8 @@ CONJUNCTION = 1 << 3
 LIVE = 1 << 4
 BOXES_SHIFT = 5  # how many boxes stand behind the region; 0: the region is its own box
 BOXES_MASK = 0x7
-ID_SHIFT = 8  # the id's length in bytes stands above
+FORMER = 1 << 8  # its id has come to mean something else: events about the id do not reach it
+ID_SHIFT = 9  # the id's length in bytes stands above
 
 # places in `meta`
 COUNT = 0  # slots used
@@ -45,6 +46,9 @@ META = 8
 
 SUBSCRIBE = 0
 UNSUBSCRIBE = 1
+REPLACED = 2  # a subscription of this id begins in another index: end, and forget the id here
+
+_FORGOTTEN = np.uint64(0xFFFFFFFFFFFFFFFF)  # in place of a slot, in `ids`
 
 
 class Slots(NamedTuple):
@@ -56,7 +60,7 @@ class Slots(NamedTuple):
     reals: NDArray[np.float64]  # the same memory as `heap`
     text: NDArray[np.uint8]
     ids: NDArray[np.uint64]  # [2ⁿ, 2]: hash of an id, slot + 1
-    ends: NDArray[np.int64]  # [*, 4]: slot, first object after the end, end until then, previous
+    ends: NDArray[np.int64]  # [*, 5]: slot, first object after it, end until then, previous, clock
     meta: NDArray[np.int64]
 
 
@@ -65,6 +69,7 @@ class Controls(NamedTuple):
 
     op: NDArray[np.uint8]
     at: NDArray[np.int32]  # how many objects of the batch come before it
+    clock: NDArray[np.int64]  # how far time had come before it
     time: NDArray[np.int64]
     end: NDArray[np.int64]
     flags: NDArray[np.int32]  # region code, REPORTS, CONJUNCTION
@@ -103,7 +108,7 @@ def find_id(
     mask = np.int64(len(s.ids) - 1)
     row = np.int64(key & np.uint64(mask))
     while s.ids[row, 1] != np.uint64(0):
-        if s.ids[row, 0] == key:
+        if s.ids[row, 0] == key and s.ids[row, 1] != _FORGOTTEN:
             slot = np.int64(s.ids[row, 1]) - 1
             if _same_id(s, slot, data, start, stop):
                 return row, slot
@@ -116,7 +121,7 @@ def rehash_ids(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
     """Put every id of `old` into the empty, larger `new`."""
     mask = np.int64(len(new) - 1)
     for i in range(len(old)):
-        if old[i, 1] != np.uint64(0):
+        if old[i, 1] != np.uint64(0) and old[i, 1] != _FORGOTTEN:
             row = np.int64(old[i, 0] & np.uint64(mask))
             while new[row, 1] != np.uint64(0):
                 row = (row + 1) & mask
@@ -125,8 +130,8 @@ def rehash_ids(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
 
 
 @njit
-def _end(s: Slots, slot: int, time: int, at: int) -> None:
-    """`slot` sees nothing from `time` on, but for objects that came before this event."""
+def _end(s: Slots, slot: int, time: int, at: int, clock: int) -> None:
+    """`slot` sees nothing from `time` on, but for what came before this event."""
     old = s.rows[slot, END]
     if time < old:
         top = s.meta[ENDS_TOP]
@@ -134,6 +139,7 @@ def _end(s: Slots, slot: int, time: int, at: int) -> None:
         s.ends[top, 1] = at
         s.ends[top, 2] = old
         s.ends[top, 3] = s.half[slot, ENDS]
+        s.ends[top, 4] = clock
         s.half[slot, ENDS] = np.int32(top)
         s.meta[ENDS_TOP] = top + 1
         s.rows[slot, END] = time
@@ -190,27 +196,48 @@ def _append(s: Slots, c: Controls, i: int) -> int:
 def apply_controls(s: Slots, c: Controls) -> None:
     """Apply subscribes and unsubscribes in order. Room must have been made for all of them."""
     for i in range(len(c.op)):
+        if c.flags[i] & FORMER:  # moved or restored: all that could end it has done so
+            _append(s, c, i)
+            continue
         start, stop = c.id_offsets[i], c.id_offsets[i + 1]
         row, slot = find_id(s, c.id_hash[i], c.id_bytes, start, stop)
         if slot >= 0:
-            _end(s, slot, c.time[i], c.at[i])
+            _end(s, slot, c.time[i], c.at[i], c.clock[i])
         if c.op[i] == SUBSCRIBE:
             if slot < 0:
                 s.meta[IDS] += 1
                 s.ids[row, 0] = c.id_hash[i]
             s.ids[row, 1] = np.uint64(_append(s, c, i) + 1)
+        elif c.op[i] == REPLACED and slot >= 0:
+            s.ids[row, 1] = _FORGOTTEN
 
 
 @njit
-def sees(s: Slots, slot: int, i: int, time: int) -> bool:
-    """SPEC section 4 for object number `i` of the batch, at `time`."""
+def sees(s: Slots, slot: int, i: int, time: int, until: int) -> bool:
+    """SPEC section 4 for object number `i` of the batch: start <= `time`, `until` < end.
+
+    `until` is the object's time too, or later where it came too late to be waited for.
+    """
     if i < s.half[slot, BORN] or time < s.rows[slot, START]:
         return False
-    if time < s.rows[slot, END]:
+    if until < s.rows[slot, END]:
         return s.half[slot, FLAGS] & LIVE != 0
     link = s.half[slot, ENDS]
     while link >= 0:
-        if i < s.ends[link, 1] and time < s.ends[link, 2]:
+        if i < s.ends[link, 1] and until < s.ends[link, 2]:
+            return s.half[slot, FLAGS] & LIVE != 0
+        link = s.ends[link, 3]
+    return False
+
+
+@njit
+def lives_at(s: Slots, slot: int, moment: int) -> bool:
+    """Whether `slot` tells what happens at `moment`, which passed before or in this batch."""
+    if moment < s.rows[slot, END]:
+        return s.half[slot, FLAGS] & LIVE != 0
+    link = s.half[slot, ENDS]
+    while link >= 0:
+        if moment <= s.ends[link, 4] and moment < s.ends[link, 2]:
             return s.half[slot, FLAGS] & LIVE != 0
         link = s.ends[link, 3]
     return False
@@ -228,12 +255,18 @@ def close_batch(s: Slots) -> None:
 
 
 @njit
-def drop_ids(
-    s: Slots, keys: NDArray[np.uint64], offsets: NDArray[np.int64], data: NDArray[np.uint8]
-) -> None:
-    """Take whole ids away (they moved to another shard): their slots stay, but see nothing."""
-    for i in range(len(keys)):
-        _, slot = find_id(s, keys[i], data, offsets[i], offsets[i + 1])
-        if slot >= 0:
-            s.half[slot, FLAGS] &= ~LIVE
-            s.rows[slot, END] = s.rows[slot, START]
+def drop_slots(s: Slots, slots: NDArray[np.int64]) -> None:
+    """Take slots away (they moved to another shard): they stay, but see nothing."""
+    for i in range(len(slots)):
+        s.half[slots[i], FLAGS] &= ~LIVE
+        s.rows[slots[i], END] = s.rows[slots[i], START]
+
+
+@njit
+def known(s: Slots) -> NDArray[np.bool_]:
+    """Which slots their ids lead to."""
+    out = np.zeros(s.meta[COUNT], np.bool_)
+    for row in range(len(s.ids)):
+        if s.ids[row, 1] != np.uint64(0) and s.ids[row, 1] != _FORGOTTEN:
+            out[np.int64(s.ids[row, 1]) - 1] = True
+    return out

@@ -14,18 +14,15 @@ from numpy.typing import NDArray
 from nearcast.index import INDEXES
 from nearcast.index.arena import Memory, Storage
 from nearcast.index.base import ENTER, EVENTS, Changes, LocalIndex
-from nearcast.model.events import Publish
 from nearcast.model.space import Space
 from nearcast.testing.oracle import Order
-from nearcast.testing.reading import read_event
 from nearcast.wire.jsonl import decode_jsonl
-from nearcast.wire.tables import FOREVER, ObjectColumns, numbers, object_columns
+from nearcast.wire.tables import CONTROLS, FOREVER, ObjectColumns, numbers, object_columns
 
 __all__ = [
     "Batch",
     "go_on",
     "index_class",
-    "late_control_cuts",
     "notifications",
     "plan",
     "run_index",
@@ -78,28 +75,16 @@ def plan(
             # wait for them, or the cut would show in the notifications.
             now -= 1
         settled = min([now, *whens[end:]])
-        batches.append(_batch(decoded.controls, decoded.objects, rows, clocks, now, settled))
+        # How far time had come before each event. By time, what an instant changes waits for all
+        # controls of it, so that no control comes after a moment.
+        before = np.array([max(whens[:n], default=-FOREVER) for n in range(first, end)], np.int64)
+        if order == "time":
+            before[:] = -FOREVER
+        batches.append(
+            _batch(decoded.controls, decoded.objects, rows, clocks, before, now, settled)
+        )
         first = end
     return batches
-
-
-def late_control_cuts(events: Iterable[Event], space: Space) -> list[int]:
-    """Where batches of a live stream must be cut for windows to be told the same in any batches.
-
-    A moment passes when any event arrives at or after it, but within a batch an index knows only of
-    objects which of two things came first. So a control that is not later than what a control right
-    before it brought the clock to has to begin a batch of its own.
-    """
-    cuts = []
-    clock = -FOREVER
-    after_control = False
-    for n, event in enumerate(e for e in (read_event(e, space) for e in events) if e is not None):
-        control = not isinstance(event, Publish)
-        if control and after_control and event.time <= clock:
-            cuts.append(n)
-        clock = max(clock, event.time)
-        after_control = control
-    return cuts
 
 
 def _keys(table: pa.RecordBatch, kind: int, order: Order) -> list[tuple[int, ...]]:
@@ -115,6 +100,7 @@ def _batch(
     objects: pa.RecordBatch,
     rows: list[tuple[int, int]],
     clocks: NDArray[np.int64],
+    before: NDArray[np.int64],
     now: int,
     settled: int,
 ) -> Batch:
@@ -124,8 +110,10 @@ def _batch(
     object_rows = np.array([row for kind, row in rows if kind == _OBJECT], np.int64)
     # Objects rest in the table as they arrived; `order` alone says which comes first.
     ascending = np.sort(object_rows)
+    column = CONTROLS.get_field_index("clock")
+    passed = pa.array(before[~is_object])
     return Batch(
-        controls.take(pa.array(control_rows)),
+        controls.take(pa.array(control_rows)).set_column(column, CONTROLS.field(column), passed),
         objects_before[~is_object].astype(np.int32),
         object_columns(objects.take(pa.array(ascending)), np.searchsorted(ascending, object_rows)),
         clocks[is_object],

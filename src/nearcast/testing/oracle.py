@@ -53,8 +53,11 @@ class _Standing:
     """knn: by (distance, order of arrival), so that the first k are the result. With a window, all
     that are young enough; without, the first k only, because nothing behind them can move up."""
 
-    def sees(self, time: int) -> bool:
-        return self.event.time <= time < self.end
+    def sees(self, time: int, until: int) -> bool:
+        return self.event.time <= time and until < self.end
+
+    def lives_at(self, moment: int) -> bool:
+        return self.event.time <= moment < self.end
 
     @property
     def next_moment(self) -> int:
@@ -66,9 +69,15 @@ class _Standing:
 
 
 def replay(
-    events: Iterable[dict[str, Any] | str], space: Space | str, order: Order = "time"
+    events: Iterable[dict[str, Any] | str],
+    space: Space | str,
+    order: Order = "time",
+    lateness: int = _FOREVER,
 ) -> Outcome:
-    """The notifications and rejects of a log of raw events (objects, or lines of JSON)."""
+    """The notifications and rejects of a log of raw events (objects, or lines of JSON).
+
+    `lateness` is how long an ended subscription waits for late objects of a live stream.
+    """
     space = Space(space)
     valid: list[tuple[int, Publish | Subscribe | Unsubscribe]] = []
     rejected: list[tuple[int, str]] = []
@@ -82,7 +91,7 @@ def replay(
             valid.append((position, event))
     if order == "time":
         valid.sort(key=lambda entry: (entry[1].time, order_class(entry[1]), entry[0]))
-    run = _Run(space, order)
+    run = _Run(space, order, lateness)
     for _, event in valid:
         run.handle(event)
     run.pass_time(run.now)
@@ -92,8 +101,9 @@ def replay(
 class _Run:
     """The state of a replay."""
 
-    def __init__(self, space: Space, order: Order) -> None:
+    def __init__(self, space: Space, order: Order, lateness: int) -> None:
         self.space = space
+        self.lateness = lateness
         self.order = order
         self.now = _NEVER
         self.standing: list[_Standing] = []
@@ -123,7 +133,8 @@ class _Run:
     def _publish(self, standing: _Standing, o: Publish) -> None:
         query = standing.event.query
         assert isinstance(query, RangeQuery | KnnQuery)
-        if not standing.sees(o.time) or not matches(self.space, query, o.x, o.y, o.keywords):
+        until = max(o.time, self.now - self.lateness)
+        if not standing.sees(o.time, until) or not matches(self.space, query, o.x, o.y, o.keywords):
             return
         if isinstance(query, RangeQuery):
             self._tell(standing, "match", o.id, o.time)
@@ -159,7 +170,7 @@ class _Run:
         before = standing.held[: query.k]
         standing.held = [h for h in standing.held if moment - h.time < query.window]
         after = standing.held[: query.k]
-        if not standing.sees(moment):
+        if not standing.lives_at(moment):
             return
         for held in before:
             if not any(held is other for other in after):

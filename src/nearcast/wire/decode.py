@@ -15,11 +15,10 @@ from nearcast.model.errors import Invalid
 from nearcast.model.space import Space, check_position
 from nearcast.wire.shapes import AskShape, EventShape, SubscribeShape, UnsubscribeShape
 from nearcast.wire.subscriptions import ControlBuilder, json_body
-from nearcast.wire.tables import OBJECTS, REJECTS, empty, table_of
+from nearcast.wire.tables import CONTROLS, NEVER, OBJECTS, REJECTS, empty, table_of
 from nearcast.wire.words import object_words
 
 EXCERPT = 200  # characters of a refused event that its reject shows
-NEVER = -(2**62)  # earlier than any time
 _ESCAPED = re.compile(r'[\x00-\x1f"\\]')
 
 
@@ -116,19 +115,29 @@ class SplitBuilder:
         times = np.array(self._times, np.int64).reshape(-1, 2)
         pos = np.concatenate([publishes.pos, times[:, 0]])
         time = np.concatenate([publishes.time, times[:, 1]])
-        latest = int(time.max(initial=NEVER))
-        if objects.num_rows:
+        controls = self._controls.table()
+        if len(pos):
             order = np.argsort(pos, kind="stable") if len(times) else np.arange(len(pos))
             clock = np.empty_like(time)
             clock[order] = np.maximum.accumulate(time[order])
-            objects = objects.set_column(2, "clock", pa.array(clock[: objects.num_rows]))
+            before = np.empty_like(time)
+            before[order] = np.concatenate([[NEVER], clock[order][:-1]])
+            objects = _with_clock(objects, OBJECTS, clock[: objects.num_rows])
+            controls = _with_clock(controls, CONTROLS, before[objects.num_rows :])
         return Decoded(
             objects,
-            self._controls.table(),
-            table_of(self._rejects, REJECTS),
-            latest,
+            controls,
+            table_of(sorted(self._rejects), REJECTS),
+            int(time.max(initial=NEVER)),
             self.events,
         )
+
+
+def _with_clock(
+    table: pa.RecordBatch, schema: pa.Schema, clock: NDArray[np.int64]
+) -> pa.RecordBatch:
+    at = schema.get_field_index("clock")
+    return table.set_column(at, schema.field(at), pa.array(clock))
 
 
 def misplaced(space: Space, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:

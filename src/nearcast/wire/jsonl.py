@@ -55,13 +55,13 @@ def _failure(line: bytes, error: Exception) -> Failure:
     return explain(error, value), line[:EXCERPT].decode("utf-8", "replace")
 
 
-def _events(data: bytes) -> tuple[list[EventShape | Failure | None], list[bytes] | None]:
-    """The events of all lines, in one call where every line is fine."""
+def _events(data: bytes) -> tuple[list[EventShape | Failure | None], bytes | list[bytes]]:
+    """The events of all lines, in one call where every line is fine; and the lines."""
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     try:
         events = cast("list[EventShape | Failure | None]", DECODER.decode_lines(data))
         if len(events) == lines and _one_a_line(data, lines):
-            return events, None
+            return events, data
     except Exception:
         pass
     split = data.split(b"\n")
@@ -81,7 +81,7 @@ def _one_a_line(data: bytes, lines: int) -> bool:
 
 def decode_events(
     events: list[EventShape | Failure | None],
-    lines: list[bytes] | None,
+    lines: bytes | list[bytes],
     space: Space,
     *,
     file: str,
@@ -93,10 +93,10 @@ def decode_events(
     builder = SplitBuilder(space, file)
 
     def refuse(n: int, reason: str) -> None:
-        if lines is not None:
-            text = lines[n][:EXCERPT].decode("utf-8", "replace")
-        else:
-            text = msgspec.json.encode(events[n]).decode()
+        nonlocal lines
+        if isinstance(lines, bytes):  # only now: most logs have nothing to refuse
+            lines = lines.split(b"\n")
+        text = lines[n][:EXCERPT].decode("utf-8", "replace")
         builder.reject(base | n, first_line + n, reason, text)
 
     at: list[int] = []

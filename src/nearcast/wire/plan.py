@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -31,7 +32,16 @@ class Planner:
         self._tables: dict[int, pa.Table] = {}
 
     def batches(self) -> Iterator[list[Split]]:
-        """The splits of each batch."""
+        """The splits of each batch; those of the last one say so."""
+        held: list[Split] = []
+        for splits in self._batches():
+            if held:
+                yield held
+            held = splits
+        if held:
+            yield [msgspec.structs.replace(split, final=True) for split in held]
+
+    def _batches(self) -> Iterator[list[Split]]:
         time = (
             np.concatenate([log.time for log in self.logs]) if self.logs else np.empty(0, np.int64)
         )

@@ -30,6 +30,7 @@ class Split(msgspec.Struct, frozen=True, omit_defaults=True):
     names: tuple[str, ...] = ()  # the files that those numbers mean
     reason: str = ""  # reject: why the file, or its rest, cannot be read
     line_start: int = 0  # first of `lines`
+    final: bool = False  # of the last batch of its plan
 
 
 def read_split(split: Split, space: Space, number: int) -> Decoded:

@@ -20,6 +20,7 @@ from nearcast.wire.tables import (
     CONTROLS,
     FOREVER,
     KIND_CODES,
+    NEVER,
     control_row,
     list_column,
     table_of,
@@ -95,7 +96,7 @@ class ControlBuilder:
         tail = _tail(event) if event.owner is not None or event.meta is not None else b""
         id_ = json_body(event.id)
         row = (
-            pos, SUBSCRIBE, kind, time, end, k, window, flags, id_, tail,
+            pos, SUBSCRIBE, kind, time, end, NEVER, k, window, flags, id_, tail,
             program, words, data, boxes,
         )  # fmt: skip
         self._rows.append(row)

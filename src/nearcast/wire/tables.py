@@ -16,6 +16,7 @@ from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, Controls
 
 FOREVER = 2**62  # the end of what never ends
+NEVER = -(2**62)  # earlier than any time
 LIMIT = 2**61  # times stay below it, so that no sum of two overflows
 
 KINDS = ("range", "knn", "topk", "terms")
@@ -42,6 +43,7 @@ CONTROLS = pa.schema(
         ("kind", pa.uint8()),
         ("time", pa.int64()),
         ("end", pa.int64()),
+        ("clock", pa.int64()),  # latest time of any event before it, in this split
         ("k", pa.int64()),
         ("window", pa.int64()),  # 0: none
         ("flags", pa.int32()),  # kernels.slots: region code, REPORTS, CONJUNCTION
@@ -79,6 +81,7 @@ class ObjectColumns(NamedTuple):
     order: NDArray[np.int64]
     time: NDArray[np.int64]
     clock: NDArray[np.int64]
+    until: NDArray[np.int64]  # its time; later if it came too late for what had ended (`batch`)
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     id_offsets: NDArray[np.int64]
@@ -103,12 +106,20 @@ def join(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
 def numbers(column: pa.Array) -> NDArray[Any]:
     """A column without nulls, as an array that shares its memory."""
     array: NDArray[Any] = column.to_numpy(zero_copy_only=True)
+    array.flags.writeable = False
     return array
+
+
+def _nothing(dtype: Any) -> NDArray[Any]:
+    """No values, read-only as Arrow's are: Numba would compile a kernel twice for two kinds."""
+    none = np.empty(0, dtype)
+    none.flags.writeable = False
+    return none
 
 
 def _buffer(buffer: pa.Buffer | None, dtype: Any, start: int, stop: int) -> NDArray[Any]:
     if buffer is None or stop == start:
-        return np.empty(0, dtype)
+        return _nothing(dtype)
     return np.frombuffer(buffer, dtype)[start:stop]
 
 
@@ -116,7 +127,7 @@ def strings(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """(offsets int64[n+1], bytes) of a large string or binary column, sharing its memory."""
     _, offsets_buffer, data = column.buffers()
     if offsets_buffer is None or len(column) == 0:
-        return np.zeros(1, np.int64), np.empty(0, np.uint8)
+        return np.zeros(1, np.int64), _nothing(np.uint8)
     first = column.offset
     offsets = np.frombuffer(offsets_buffer, np.int64)[first : first + len(column) + 1]
     return offsets - offsets[0], _buffer(data, np.uint8, int(offsets[0]), int(offsets[-1]))
@@ -125,10 +136,10 @@ def strings(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
 def lists(column: pa.Array, dtype: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """(offsets int64[n+1], values) of a large list column of numbers, sharing its memory."""
     if len(column) == 0:
-        return np.zeros(1, np.int64), np.empty(0, dtype)
+        return np.zeros(1, np.int64), _nothing(dtype)
     offsets = numbers(column.offsets)
     values = column.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    return offsets - offsets[0], numbers(values) if len(values) else np.empty(0, dtype)
+    return offsets - offsets[0], numbers(values) if len(values) else _nothing(dtype)
 
 
 def string_column(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
@@ -147,7 +158,11 @@ def list_column(offsets: NDArray[np.int64], values: NDArray[Any], type_: pa.Data
     )
 
 
-def object_columns(batch: pa.RecordBatch, order: NDArray[np.int64] | None = None) -> ObjectColumns:
+def object_columns(
+    batch: pa.RecordBatch,
+    order: NDArray[np.int64] | None = None,
+    until: NDArray[np.int64] | None = None,
+) -> ObjectColumns:
     """The columns of an OBJECTS table for kernels."""
     id_offsets, id_bytes = strings(batch["id"])
     word_offsets, words = lists(batch["words"], np.uint64)
@@ -155,6 +170,7 @@ def object_columns(batch: pa.RecordBatch, order: NDArray[np.int64] | None = None
         np.arange(batch.num_rows) if order is None else order,
         numbers(batch["time"]),
         numbers(batch["clock"]),
+        numbers(batch["time"]).copy() if until is None else until,
         numbers(batch["x"]),
         numbers(batch["y"]),
         id_offsets,
@@ -170,6 +186,7 @@ def control_columns(batch: pa.RecordBatch, at: NDArray[np.int32]) -> Controls:
     return Controls(
         numbers(batch["op"]),
         at,
+        numbers(batch["clock"]),
         numbers(batch["time"]),
         numbers(batch["end"]),
         numbers(batch["flags"]),
@@ -205,7 +222,7 @@ def control_row(
     """One row of a CONTROLS table, in the order of its columns."""
     flags = region_code | REPORTS | (CONJUNCTION if conjunction else 0)
     return (
-        pos, op, kind, time, end, k, window, flags, id, tail,
+        pos, op, kind, time, end, NEVER, k, window, flags, id, tail,
         program or [], cover or [], region or [], boxes or [],
     )  # fmt: skip
 

@@ -1,0 +1,135 @@
+"""Posting lists against a dictionary of lists, growing as an index lets them grow."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nearcast.kernels import postings as pl
+
+Box = tuple[float, float, float, float]
+
+
+class Lists:
+    """Posting lists that start tiny, and grow by the amount that is missing."""
+
+    def __init__(self, rows: int = 4, entries: int = 1) -> None:
+        meta = np.zeros(pl.META, np.int64)
+        meta[pl.FREE :] = -1
+        self.grown = 0
+        self._set(np.zeros((rows, 3), np.uint64), np.zeros((entries, pl.ENTRY), np.int32), meta)
+
+    def _set(self, table: Any, pool: Any, meta: Any) -> None:
+        tags = np.zeros(len(table), np.uint8)
+        pl.retag(table, tags)
+        self.state = pl.Postings(table, tags, pool, pool.view(np.float32), meta)
+
+    def add(self, key: int, slot: int, box: Box = (0, 0, 1, 1)) -> None:
+        table, pool, meta = self.state.table, self.state.pool, self.state.meta
+        if (meta[pl.KEYS] + 1) * 10 > len(table) * 8:
+            wider = np.zeros((2 * len(table), 3), np.uint64)
+            pl.rehash(table, wider)
+            self._set(wider, pool, meta)
+        while not pl.add(self.state, np.uint64(key), slot, np.array(box, np.float32)):
+            self.grown += 1
+            more = np.concatenate([self.state.pool, np.full((1, pl.ENTRY), -7, np.int32)])
+            self._set(self.state.table, more, meta)
+
+    def get(self, key: int) -> list[tuple[int, Box]]:
+        first, count = pl.entries(self.state, np.uint64(key))
+        rows = range(first, first + count)
+        return [
+            (int(self.state.pool[e, 0]), tuple(self.state.boxes[e, 1:].tolist()))  # type: ignore[misc]
+            for e in rows
+        ]
+
+
+# Few keys make long lists; equal bits above the lowest byte make long probes, equal tags too.
+keys = st.one_of(
+    st.integers(1, 6),
+    st.integers(0, 3).map(lambda n: 0x5500 | 2 * n + 1),
+    st.integers(1, 2**64 - 1),
+)
+coordinates = st.floats(width=32, allow_nan=False)
+additions = st.lists(
+    st.tuples(keys, st.integers(0, 2**31 - 1), st.tuples(*[coordinates] * 4)), max_size=60
+)
+
+
+@given(additions)
+def test_lists_hold_what_was_added_in_order(added: list[tuple[int, int, Box]]) -> None:
+    lists, right = Lists(), defaultdict(list)
+    for key, slot, box in added:
+        lists.add(key, slot, box)
+        right[key].append((slot, box))
+    assert {key: lists.get(key) for key in right} == dict(right)
+    assert [lists.get(key) for key in range(7, 20) if key not in right].count([]) == len(
+        [key for key in range(7, 20) if key not in right]
+    )
+    assert lists.state.meta[pl.KEYS] == len(right)
+    assert lists.state.meta[pl.LIVE] == len(added)
+
+
+@given(additions)
+def test_no_two_blocks_overlap(added: list[tuple[int, int, Box]]) -> None:
+    lists = Lists()
+    for key, slot, _ in added:
+        lists.add(key, slot)
+    used: list[int] = []
+    for key, first, counts in lists.state.table.tolist():
+        room = counts >> 32
+        assert key == 0 or (room & (room - 1) == 0 and counts & 0xFFFFFFFF <= room)
+        used += range(first, first + room)
+    for size in range(pl.CLASSES):
+        head = int(lists.state.meta[pl.FREE + size])
+        while head >= 0:
+            used += range(head, head + 2**size)
+            head = int(lists.state.pool[head, 0])
+    assert sorted(used) == list(range(int(lists.state.meta[pl.TOP])))
+
+
+def test_what_a_list_leaves_is_used_again() -> None:
+    lists = Lists(entries=64)
+    for slot in range(3):
+        lists.add(1, slot)  # one entry, then two, then room for four: blocks of 1 and 2 are free
+    top = int(lists.state.meta[pl.TOP])
+    for slot in range(10, 12):
+        lists.add(2, slot)
+    assert int(lists.state.meta[pl.TOP]) == top
+    assert [slot for slot, _ in lists.get(1)] == [0, 1, 2]
+    assert [slot for slot, _ in lists.get(2)] == [10, 11]
+
+
+def test_an_addition_without_room_changes_no_list() -> None:
+    lists = Lists(entries=1)
+    lists.add(1, 5)
+    box = np.zeros(4, np.float32)
+    assert not pl.add(lists.state, np.uint64(1), 6, box)
+    assert not pl.add(lists.state, np.uint64(2), 6, box)
+    assert [slot for slot, _ in lists.get(1)] == [5]
+    assert lists.get(2) == []
+    assert lists.state.meta[pl.LIVE] == 1
+
+
+@given(st.sets(st.integers(1, 2**64 - 1), min_size=1, max_size=12))
+def test_find_and_rehash(found: set[int]) -> None:
+    old = np.zeros((16, 3), np.uint64)
+    for n, key in enumerate(sorted(found)):
+        row = pl.find(old, np.uint64(key))
+        assert row < 0
+        old[-1 - row] = key, n, 2 * n
+    new = np.zeros((32, 3), np.uint64)
+    pl.rehash(old, new)
+    for table in (old, new):
+        for n, key in enumerate(sorted(found)):
+            assert table[pl.find(table, np.uint64(key))].tolist() == [key, n, 2 * n]
+
+
+@pytest.mark.parametrize("key", [1, 0x100, 2**64 - 1])
+def test_no_tag_is_that_of_an_empty_row(key: int) -> None:
+    assert pl.tag_of(np.uint64(key)) != 0
