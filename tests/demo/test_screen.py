@@ -72,6 +72,7 @@ def test_a_terminal_gets_a_picture() -> None:
         screen.status("")
         screen.elapsed(12.0)
     plain = Console(file=io.StringIO(), width=120, no_color=True)
+    screen._done = False
     plain.print(screen._render())
     shown = text(plain)
     for part in ("4,000", "2,000", "match", "shard 1", "1,501 subs", "“Ramen”", "12 of 30 s"):

@@ -115,7 +115,7 @@ def write_log(path: Path, events: Iterable[Json | str]) -> Path:
 def told(out: Path) -> Counter[str]:
     """All notifications of a run, whatever their format."""
     found: Counter[str] = Counter()
-    for path in sorted((out / "notifications").iterdir()):
+    for path in sorted((out / "notifications").glob("*")):
         if path.suffix == ".parquet":
             rows = pq.read_table(path).to_pylist()
             found.update(_text(_from_columns(row)) for row in rows)

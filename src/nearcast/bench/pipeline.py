@@ -181,6 +181,10 @@ def _measure(
         "notifications_per_object": round(summary["notifications"]["total"] / n, 3),
         "objects_checked_against_all_subscriptions": checked,
         "first_batch_seconds": round(records[0].seconds, 2),
+        "route_seconds": round(sum(r.reports[0].route_seconds for r in objects), 2),
+        "match_seconds": [
+            round(sum(r.reports[s].match_seconds for r in objects), 2) for s in range(2)
+        ],
         "shard_seconds": [round(sum(r.reports[s].seconds for r in objects), 2) for s in range(2)],
     }
     m = sum(r.reports[0].events["subscribe"] for r in subscribes)

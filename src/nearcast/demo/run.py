@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,12 +101,12 @@ def _stream(engine: Engine, folder: DemoFolder, show: _Show, seconds: float) -> 
     writer = Writer(
         show.city, folder.log, lambda: show.processed, rate=POSTS_A_SECOND, churn=CHURN_A_SECOND
     )
+    screen.status("building the city …")
     writer.open(int(time.time() * 1000), SUBSCRIPTIONS)
     screen.status("starting Spark …")
-    with _chatter_in(folder.spark_log):
-        _ = engine.spark
+    _start_spark(engine, folder.spark_log)
     stop = threading.Event()
-    with _ctrl_c_sets(stop):
+    with _ctrl_c_sets(stop, lambda: screen.status("stopping; Ctrl-C again to leave at once …")):
         screen.status("preparing the kernels …")
         run = engine.tail(
             folder.events,
@@ -119,12 +119,14 @@ def _stream(engine: Engine, folder: DemoFolder, show: _Show, seconds: float) -> 
             screen.status(f"{SUBSCRIPTIONS:,} subscriptions on their way to their shards …")
             while not show.processed and not stop.is_set():
                 _look(run, writer, show)
-            writer.start()
-            # The first posts wait for the workers to load the kernels; the time counts after that.
-            screen.status("the first posts are on their way …")
+            if not stop.is_set():
+                writer.start()
+                screen.status("the first posts are on their way …")
+            # They wait for the workers to load the kernels; the time counts after that.
             while show.processed <= SUBSCRIPTIONS and not stop.is_set():
                 _look(run, writer, show)
-            screen.status("")
+            if not stop.is_set():
+                screen.status("")
             began = time.monotonic()
             while (elapsed := time.monotonic() - began) < seconds and not stop.is_set():
                 screen.elapsed(elapsed)
@@ -153,12 +155,35 @@ def _look(run: Run, writer: Writer, show: _Show) -> None:
     show.catch_up()
 
 
-@contextmanager
-def _ctrl_c_sets(stop: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C ends the city in good order, the second ends the program.
+def _start_spark(engine: Engine, log: Path) -> None:
+    """Start the session from a thread.
 
-    Spark's own handler would cancel the batch in work, and the run with it.
+    In the main thread Spark would take Ctrl-C for itself: its handler cancels the batch in work,
+    and the run with it.
     """
+    failed: list[Exception] = []
+
+    def start() -> None:
+        try:
+            _ = engine.spark
+        except Exception as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=start, daemon=True)
+    with _chatter_in(log):
+        thread.start()
+        while thread.is_alive():
+            thread.join(_LOOK_S)
+    if failed:
+        reason = str(failed[0]).strip().splitlines()[:1] or [type(failed[0]).__name__]
+        raise NearcastError(f"Spark did not start: {reason[0]} (its own words: {log})") from failed[
+            0
+        ]
+
+
+@contextmanager
+def _ctrl_c_sets(stop: threading.Event, say: Callable[[], None]) -> Iterator[None]:
+    """The first Ctrl-C ends the city in good order, the second ends the program."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -167,6 +192,7 @@ def _ctrl_c_sets(stop: threading.Event) -> Iterator[None]:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
+        say()
 
     before = signal.signal(signal.SIGINT, handle)
     try:

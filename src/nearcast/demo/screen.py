@@ -109,7 +109,8 @@ class Terminal:
     def __init__(self, console: Console, title: str, seconds: float) -> None:
         self._title, self._seconds = title, seconds
         self._elapsed = 0.0
-        self._status = ""
+        self._status = "starting …"
+        self._done = False
         self._tally: Tally | None = None
         self._notes: deque[str] = deque(maxlen=_NOTES)
         self._spinner = Spinner("dots")
@@ -127,6 +128,7 @@ class Terminal:
         at: TracebackType | None,
     ) -> None:
         """Draw a last time and let the picture stand."""
+        self._done = error is None
         self._live.stop()
 
     def status(self, text: str) -> None:
@@ -170,6 +172,8 @@ class Terminal:
         if self._status:
             self._spinner.update(text=Text(f" {self._status}"))
             return self._spinner
+        if self._done:
+            return Text("done", style="bold green")
         time = Text(f"{self._elapsed:.0f} of {self._seconds:.0f} s ", style="bold")
         bar = ProgressBar(total=self._seconds, completed=self._elapsed, width=40)
         return Columns([time, bar, Text("Ctrl-C stops early", style="dim")])

@@ -26,6 +26,7 @@ class Envelope(msgspec.Struct):
     split: int
     final: bool  # no later batch is planned: what happens at the latest instant may be told
     latest: int  # latest time of any valid event of the split, also of those that went elsewhere
+    seconds: float  # that the route step took until here
     events: dict[str, int]  # of the whole split, by op (sent to shard 0 only)
     objects: bytes
     controls: bytes

@@ -6,6 +6,7 @@ import threading
 from pathlib import Path
 
 from nearcast.engine.source import Feed
+from nearcast.model.errors import NearcastError
 from nearcast.wire.logs import SUFFIXES, open_log
 from nearcast.wire.plan import Planner
 from nearcast.wire.splits import Split
@@ -61,7 +62,7 @@ class Tailer:
         while not self._done.wait(POLL_SECONDS):
             try:
                 self.poll()
-            except OSError as error:  # a folder that is away for a moment comes back
+            except (OSError, NearcastError) as error:  # a folder comes back, a full disk has room
                 self.error = error
 
     def poll(self) -> None:

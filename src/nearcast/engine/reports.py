@@ -13,7 +13,7 @@ from nearcast.engine.settings import Settings, write_atomic
 from nearcast.engine.shard import Report
 from nearcast.routing import Load
 
-_LOADS = ("objects", "controls", "examined", "lookups", "scanned", "seconds")
+_LOADS = ("objects", "controls", "examined", "lookups", "scanned", "seconds", "match_seconds")
 
 
 class BatchRecord(msgspec.Struct):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,7 @@ class RouteStep:
     ) -> Iterator[tuple[int, bytes]]:
         """(shard, envelope) for every shard: each must learn how far time has come."""
         faults.reach("route-read", self.batch)
+        routing = time.perf_counter()
         shares = self._deal(decoded.controls)
         objects = self._route(decoded.objects)
         none = to_bytes(empty(REJECTS))
@@ -61,6 +63,7 @@ class RouteStep:
                         split,
                         final,
                         decoded.latest,
+                        decoded.seconds + time.perf_counter() - routing,
                         dict(decoded.events) if first else {},
                         objects[shard],
                         to_bytes(shares[shard]),

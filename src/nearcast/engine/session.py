@@ -23,6 +23,8 @@ _NEEDED = {
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.adaptive.enabled": "false",
     "spark.python.worker.reuse": "true",
+    "spark.python.daemon.module": "nearcast.engine.daemon",
+    "spark.shuffle.compress": "false",  # envelopes stay on the machine, or are hardly compressible
 }
 _LOCAL = {
     "spark.ui.enabled": "false",
@@ -30,6 +32,9 @@ _LOCAL = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
+    "spark.python.unix.domain.socket.enabled": "true",
+    # The JVM only carries bytes here: its second compiler would take cores from the kernels.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
 }
 
 

@@ -120,9 +120,9 @@ def cannot_write(path: Path, error: OSError) -> NearcastError:
 
 def write_atomic(path: Path, data: bytes) -> None:
     """Write a file that is either whole or not there, whatever happens meanwhile."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:
             file.write(data)
             file.flush()

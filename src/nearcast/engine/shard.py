@@ -16,7 +16,7 @@ from nearcast.engine import faults
 from nearcast.engine.batch import Ordered, in_order
 from nearcast.engine.envelope import Directions, Envelope
 from nearcast.engine.moves import Export, make_routers
-from nearcast.engine.settings import Settings
+from nearcast.engine.settings import Settings, write_atomic
 from nearcast.engine.sinks import BatchFiles
 from nearcast.engine.state import Delta, Manifest, StateFiles, ids_table, snapshot
 from nearcast.index import LocalIndex
@@ -45,7 +45,9 @@ class Report(msgspec.Struct):
     lookups: int = 0
     scanned: int = 0
     seconds: float = 0.0
+    route_seconds: float = 0.0  # of all splits (told by shard 0)
     attach_seconds: float = 0.0
+    match_seconds: float = 0.0
     rebuilt: bool = False
     arena_bytes: int = 0
     state_bytes: int = 0
@@ -85,7 +87,9 @@ class ShardStep:
             faults.reach("shard-begin", directions.batch)
             moved = self._take_in(shard, directions, indexes)
             ordered = in_order(envelopes, self.settings, manifest.now)
+            matching = time.perf_counter()
             changes = self._match(indexes, ordered, report)
+            report.match_seconds = time.perf_counter() - matching
             faults.reach("shard-matched", directions.batch)
             self._write_out(indexes, changes, envelopes, report)
             following = self._save(
@@ -170,10 +174,9 @@ class ShardStep:
             controls, results = index.rows(slots[going])
             name = f"{directions.batch:012d}-{shard:04d}-{uuid.uuid4().hex[:12]}.bin"
             path = self.checkpoint / "moves" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
             shards = target[going].tolist()
             data_out = ExportFile(shard, shards, to_bytes(controls), to_bytes(results))
-            path.write_bytes(msgspec.msgpack.encode(data_out))
+            write_atomic(path, msgspec.msgpack.encode(data_out))
             exports.append(Export(kind, str(path), hashes[going].tolist(), shards))
         faults.reach("shard-exported", directions.batch)
         return exports
@@ -214,6 +217,7 @@ class ShardStep:
             report.rejects = rejects.num_rows
             report.files |= files.rejects(rejects)
             for envelope in envelopes:
+                report.route_seconds += envelope.seconds
                 for op, n in envelope.events.items():
                     report.events[op] = report.events.get(op, 0) + n
 

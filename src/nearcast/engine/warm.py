@@ -46,6 +46,15 @@ def warm(settings: Settings) -> None:
             file=sys.stderr,
             flush=True,
         )
+    load_kernels(settings)
+    if cold:
+        Path(cache_dir()).mkdir(parents=True, exist_ok=True)
+        (cache_dir() / "ready").touch()
+        print("nearcast: kernels are ready", file=sys.stderr, flush=True)
+
+
+def load_kernels(settings: Settings) -> None:
+    """Call every kernel of a run once: from the cache of this machine, or compiled now."""
     for kind, strategy in choose(settings.strategies).items():
         decoded = decode_jsonl(_LOG, settings.space)
         index = strategy.index(kind, settings.space, Memory())
@@ -55,7 +64,3 @@ def warm(settings: Settings) -> None:
         index.restore(index.changed())
         index.close()
         index.compact(decoded.latest)
-    if cold:
-        Path(cache_dir()).mkdir(parents=True, exist_ok=True)
-        (cache_dir() / "ready").touch()
-        print("nearcast: kernels are ready", file=sys.stderr, flush=True)

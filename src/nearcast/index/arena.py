@@ -155,7 +155,7 @@ class Arena(Storage):
         try:
             os.posix_fallocate(handle, held, want - held)
         except OSError as error:
-            if error.errno != errno.ENOSPC:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
                 raise
             raise NearcastError(
                 f"no space left for the index in {self.folder} ({want - held:,} bytes more were "

@@ -31,6 +31,7 @@ class Decoded:
     rejects: pa.RecordBatch
     latest: int  # the latest time of a valid event; NEVER without one
     events: Counter[str] = field(default_factory=Counter)  # by op
+    seconds: float = 0.0  # that reading and decoding took
 
 
 class Publishes:

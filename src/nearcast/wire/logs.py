@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import mmap
-import shutil
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,7 +135,9 @@ def _open_gzip(name: str, path: Path, spool: Path) -> Log:
     plain = spool / f"{abs(hash(name)):x}-{path.stem}"
     with path.open("rb") as raw, gzip.open(raw) as packed, plain.open("wb") as out:
         try:
-            shutil.copyfileobj(packed, out, 1 << 20)
+            # Not `read`: it would lose all that it had unpacked when it meets the damage.
+            while piece := packed.read1(1 << 20):
+                out.write(piece)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             if out.tell() == 0:
                 raise

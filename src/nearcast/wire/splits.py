@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import msgspec
@@ -34,7 +35,14 @@ class Split(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def read_split(split: Split, space: Space, number: int) -> Decoded:
-    """Decode a split; `number` is its place in the batch."""
+    """Read and decode a split; `number` is its place in the batch."""
+    started = time.perf_counter()
+    decoded = _read(split, space, number)
+    decoded.seconds = time.perf_counter() - started
+    return decoded
+
+
+def _read(split: Split, space: Space, number: int) -> Decoded:
     if split.format == "reject":
         builder = SplitBuilder(space, split.name)
         builder.reject(number << 32, split.first_line, split.reason, "")

@@ -27,21 +27,24 @@ def _days_before(year: int, month: int, day: int) -> int:
     return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
-def parse_rfc3339(text: str) -> int:
-    """Epoch milliseconds of an RFC 3339 date-time; finer fractions are cut off."""
+def parse_rfc3339(text: str, name: str = "time") -> int:
+    """Epoch milliseconds of an RFC 3339 date-time; finer fractions are cut off.
+
+    `name` is what errors call it.
+    """
     found = _RFC3339.fullmatch(text)
     if not found:
         raise Invalid(
-            f"time: {text[:40]!r} is not an RFC 3339 date-time such as 2023-11-14T22:13:20Z"
+            f"{name}: {text[:40]!r} is not an RFC 3339 date-time such as 2023-11-14T22:13:20Z"
         )
     year, month, day, hour, minute, second = (int(g) for g in found.group(1, 2, 3, 4, 5, 6))
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
     longest = _DAYS[month - 1] + (leap and month == 2) if 1 <= month <= 12 else 0
     shift_h, shift_m = (int(g or 0) for g in found.group(10, 11))
     if not (1 <= day <= longest and hour < 24 and minute < 60 and second <= 60):
-        raise Invalid(f"time: there is no {text[:40]!r}")
+        raise Invalid(f"{name}: there is no {text[:40]!r}")
     if shift_h > 23 or shift_m > 59:
-        raise Invalid(f"time: {text[:40]!r} has an impossible offset")
+        raise Invalid(f"{name}: {text[:40]!r} has an impossible offset")
     shift = (shift_h * 60 + shift_m) * (-1 if found[9] == "-" else 1)
     seconds = ((_days_before(year, month, day) * 24 + hour) * 60 + minute - shift) * 60 + second
     return seconds * 1000 + int(((found[7] or "") + "000")[:3])
@@ -49,7 +52,7 @@ def parse_rfc3339(text: str) -> int:
 
 def to_ms(value: int | str, name: str = "time") -> int:
     """Epoch milliseconds of a time as events carry it."""
-    ms = parse_rfc3339(value) if isinstance(value, str) else value
+    ms = parse_rfc3339(value, name) if isinstance(value, str) else value
     if not -LIMIT < ms < LIMIT:
         raise Invalid(f"{name}: {ms} is beyond what epoch milliseconds can hold here (2^61)")
     return ms

@@ -1,0 +1,95 @@
+"""Everything that README and the guide print is run here, in order, in one folder a page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PATIENCE = 240  # seconds; far more than any of them takes
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    return BLOCK.findall((ROOT / page).read_text())
+
+
+def call(args: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        args, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, f"{args}: {done.stdout}{done.stderr}"
+    return done
+
+
+def run_live(args: list[str], folder: Path) -> None:
+    """`nearcast run` goes on until it is stopped: give it something to do, then stop it."""
+    inbox = folder / "inbox"
+    inbox.mkdir()
+    query = {"kind": "range", "region": {"bbox": [0, 0, 1, 1]}}
+    events = [
+        {"op": "subscribe", "id": "s", "time": 0, "query": query},
+        {"op": "publish", "id": "o", "time": 1, "at": [0.5, 0.5]},
+    ]
+    (inbox / "1.jsonl").write_text("".join(json.dumps(e) + "\n" for e in events))
+    with subprocess.Popen(args, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        told = folder / "live-out" / "notifications"
+        deadline = time.monotonic() + PATIENCE
+        while not any(told.glob("*.jsonl")):
+            assert process.poll() is None, "it ended by itself"
+            assert time.monotonic() < deadline, "no notification came"
+            time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        shown, _ = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
+    assert '"event":"match"' in shown
+    assert json.loads((folder / "live-out" / "summary.json").read_text())["events"]["publish"] == 1
+
+
+def run_line(line: str, folder: Path) -> None:
+    words = shlex.split(line, comments=True)
+    if not words:
+        return
+    if words[0] == "make":
+        call(["make", "-n", *words[1:]], ROOT)  # itself run by CI; here: that there is such a one
+        return
+    assert words[0] == "nearcast", line
+    args = [sys.executable, "-m", *words]
+    if words[1] == "run":
+        run_live(args, folder)
+    else:
+        call(args, folder)
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_page(page: str, tmp_path: Path) -> None:
+    for language, text in blocks(page):
+        if language == "sh":
+            for line in text.splitlines():
+                run_line(line, tmp_path)
+        elif language == "python":
+            call([sys.executable, "-c", text], tmp_path)
+        elif language == "toml":
+            name = text.splitlines()[0].removeprefix("# ")
+            (tmp_path / name).write_text(text)
+        else:
+            raise AssertionError(f"{page}: no test for a block of {language!r}")
+    if page == "README.md":
+        told = [p.read_text() for p in sorted((tmp_path / "out/notifications").iterdir())]
+        events = [json.loads(line) for line in "".join(told).splitlines()]
+        assert [(e["id"], e["event"], e["object"]) for e in events if e["id"] == "bo"] == [
+            ("bo", "enter", "o1"),
+            ("bo", "enter", "o2"),
+            ("bo", "leave", "o1"),
+        ]
+        assert [e["object"] for e in events if e["id"] == "ana"] == ["o1"]

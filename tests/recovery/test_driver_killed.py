@@ -1,0 +1,53 @@
+"""kill -9 of the driver, at scripted points and from outside: the same command goes on."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.recovery.process import Replay
+from tests.recovery.story import BATCH_EVENTS, BATCHES, MOVING, STILL, Story, script
+
+pytestmark = pytest.mark.spark
+
+
+def test_killed_at_every_point_of_the_sink(tmp_path: Path, story: Story) -> None:
+    """One run, four starts. The batches are those that publish a move."""
+    replay = Replay(tmp_path / "run", story.log, BATCH_EVENTS, {"shards": 3, "strategies": MOVING})
+    for point, batch in (("sink-begin", 1), ("sink-renamed", 3), ("sink-controlled", 5)):
+        script(replay.faults, [(point, batch, "kill")])
+        session = replay.start()
+        try:
+            assert session.wait() == -signal.SIGKILL, "\n".join(session.said()[-40:])
+        finally:
+            session.kill()
+        assert f"batch {batch}" not in session.said()
+    summary = replay.finish()
+    assert summary["batches"] == BATCHES
+    assert summary["resumed_after_batches"] == 5
+    story.check(replay.out)
+
+
+def test_killed_from_outside_at_any_time(tmp_path: Path, story: Story) -> None:
+    """While it starts or plans, and twice while a batch runs."""
+    replay = Replay(tmp_path / "run", story.log, BATCH_EVENTS, {"shards": 2, "strategies": STILL})
+    session = replay.start()
+    settings = tmp_path / "run" / "checkpoint" / "settings.json"
+    deadline = time.monotonic() + 240
+    while not settings.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    session.kill()
+    for batch, delay_seconds in ((2, 0.0), (6, 0.15)):
+        session = replay.start()
+        try:
+            session.wait_for(f"batch {batch}")
+            time.sleep(delay_seconds)  # into the next batch
+        finally:
+            session.kill()
+    summary = replay.finish()
+    assert summary["batches"] == BATCHES
+    story.check(replay.out)

@@ -1,0 +1,74 @@
+"""The registry is complete: a router a file, every one of them registered and exported."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from importlib import import_module
+
+import nearcast.routing
+from nearcast.index import INDEXES
+from nearcast.routing import DEFAULTS, ROUTERS, Router
+from nearcast.wire.tables import KINDS
+
+
+def classes_by_module() -> dict[str, list[type[Router]]]:
+    """The routers that each file of the package defines."""
+    found: dict[str, list[type[Router]]] = {}
+    for module in pkgutil.walk_packages(nearcast.routing.__path__, "nearcast.routing."):
+        members = vars(import_module(module.name)).values()
+        found[module.name] = [
+            c
+            for c in members
+            if isinstance(c, type)
+            and issubclass(c, Router)
+            and c.__module__ == module.name
+            and not inspect.isabstract(c)
+        ]
+    return found
+
+
+def test_one_router_a_file() -> None:
+    assert {m: c for m, c in classes_by_module().items() if len(c) > 1} == {}
+
+
+def test_every_router_is_registered_under_its_name() -> None:
+    defined = {c for classes in classes_by_module().values() for c in classes}
+    assert set(ROUTERS.values()) == defined
+    assert [name for name, router in ROUTERS.items() if router.name != name] == []
+
+
+def test_the_file_has_the_name_of_the_router() -> None:
+    for name, router in ROUTERS.items():
+        assert router.__module__.removeprefix("nearcast.routing.").split(".")[0] == name
+
+
+def test_every_router_is_exported() -> None:
+    exported = [getattr(nearcast.routing, name) for name in nearcast.routing.__all__]
+    assert [r for r in ROUTERS.values() if r not in exported] == []
+
+
+def test_every_router_says_what_it_is() -> None:
+    for router in ROUTERS.values():
+        assert router.kinds
+        assert set(router.kinds) <= set(KINDS)
+        assert router.about
+        assert "\n" not in router.about
+        assert router.paper
+
+
+def test_every_router_has_an_index_for_each_of_its_kinds() -> None:
+    for router in ROUTERS.values():
+        assert set(router.indexes) == set(router.kinds)
+        for kind, index in router.indexes.items():
+            assert kind in INDEXES[index].kinds
+
+
+def test_every_default_has_a_reason() -> None:
+    assert set(DEFAULTS) <= set(KINDS)
+    assert all(why for _, why in DEFAULTS.values())
+
+
+def test_the_package_says_what_there_is_to_choose() -> None:
+    text = nearcast.routing.__doc__ or ""
+    assert [name for name in ROUTERS if f"- `{name}`:" not in text] == []

@@ -1,0 +1,191 @@
+"""Every router: one copy reports, nothing is missed, the same table gives the same answer."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nearcast.kernels.hashing import hash_ids
+from nearcast.model.space import Space
+from nearcast.routing import ROUTERS, CanMove, Load, Random, Router
+from nearcast.wire.jsonl import decode_jsonl
+from nearcast.wire.tables import strings
+
+Hashes = NDArray[np.uint64]
+SHARDS = (1, 2, 3, 7)
+MOVERS = [r for r in ROUTERS.values() if issubclass(r, CanMove)]
+
+hash_lists = st.lists(st.integers(1, 2**64 - 1), unique=True, max_size=20)
+
+
+def subscriptions(n: int = 60) -> tuple[pa.RecordBatch, Hashes]:
+    queries: list[Any] = [
+        {"kind": "range", "region": {"bbox": [0, 0, 1, 1]}, "where": "a OR b"},
+        {"kind": "range", "region": {"circle": {"at": [5, 5], "radius": 1000}}},
+        {"kind": "knn", "at": [3, 3], "k": 2, "where": "NOT a"},
+    ]
+    lines = [
+        json.dumps({"op": "subscribe", "id": f"s{i}", "time": 1, "query": queries[i % 3]})
+        for i in range(n)
+    ]
+    table = decode_jsonl("\n".join(lines).encode(), Space.PLANAR).controls
+    offsets, data = strings(table["id"])
+    return table, hash_ids(data, offsets)
+
+
+def objects(n: int = 20) -> pa.RecordBatch:
+    lines = [
+        json.dumps({"op": "publish", "id": f"o{i}", "time": 1, "at": [i, i], "text": "a"})
+        for i in range(n)
+    ]
+    return decode_jsonl("\n".join(lines).encode(), Space.PLANAR).objects
+
+
+@pytest.fixture(params=ROUTERS.values(), ids=lambda r: r.name)
+def router_class(request: pytest.FixtureRequest) -> type[Router]:
+    chosen: type[Router] = request.param
+    return chosen
+
+
+@pytest.mark.parametrize("shards", SHARDS)
+def test_exactly_one_copy_reports(router_class: type[Router], shards: int) -> None:
+    table, hashes = subscriptions()
+    placed = router_class(shards).place(table, hashes)
+    assert len(placed.rows) == len(placed.shards) == len(placed.reports)
+    assert np.bincount(placed.rows[placed.reports], minlength=len(hashes)).tolist() == [1] * 60
+    assert placed.shards.min() >= 0
+    assert placed.shards.max() < shards
+    pairs = set(zip(placed.rows.tolist(), placed.shards.tolist(), strict=True))
+    assert len(pairs) == len(placed.rows)  # at most one copy a shard
+
+
+@pytest.mark.parametrize("shards", SHARDS)
+def test_every_object_reaches_every_copy_that_may_need_it(
+    router_class: type[Router], shards: int
+) -> None:
+    table = objects()
+    routes = router_class(shards).route(table)
+    if routes is None:  # to every shard: nothing can be missed
+        return
+    assert set(routes.rows.tolist()) <= set(range(table.num_rows))
+    assert set(routes.shards.tolist()) <= set(range(shards))
+
+
+def test_the_same_table_gives_the_same_answer(router_class: type[Router]) -> None:
+    table, hashes = subscriptions()
+    first = router_class(3)
+    again = router_class(3, first.table)
+    for a, b in ((first.place(table, hashes), again.place(table, hashes)),):
+        assert a.rows.tolist() == b.rows.tolist()
+        assert a.shards.tolist() == b.shards.tolist()
+        assert a.reports.tolist() == b.reports.tolist()
+
+
+def test_a_subscription_is_placed_the_same_alone(router_class: type[Router]) -> None:
+    table, hashes = subscriptions(12)
+    router = router_class(3)
+    whole = router.place(table, hashes)
+    for row in range(table.num_rows):
+        alone = router.place(table.slice(row, 1), hashes[row : row + 1])
+        mine = whole.rows == row
+        assert alone.shards.tolist() == whole.shards[mine].tolist()
+        assert alone.reports.tolist() == whole.reports[mine].tolist()
+
+
+def test_an_id_with_one_home_has_it_whatever_it_asks(router_class: type[Router]) -> None:
+    if not router_class.by_id:
+        return
+    table, hashes = subscriptions(6)
+    router = router_class(4)
+    homes = set()
+    for row in range(table.num_rows):
+        alone = router.place(table.slice(row, 1), hashes[:1])
+        homes.add(tuple(alone.shards.tolist()))
+    assert len(homes) == 1
+
+
+def test_work_is_spread(router_class: type[Router]) -> None:
+    table, hashes = subscriptions(400)
+    placed = router_class(4).place(table, hashes)
+    share = np.bincount(placed.shards[placed.reports], minlength=4)
+    assert share.min() > 50
+
+
+# -- moves ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mover", MOVERS, ids=lambda r: r.name)
+def test_orders_are_a_function_of_their_arguments(mover: type[Any]) -> None:
+    loads = [Load(0, 5, 5, 100, 0.1), Load(1, 5, 5, 1, 0.1)]
+    for batch in range(6):
+        orders = [mover(2).order(batch, loads) for _ in range(2)]
+        assert orders[0] == orders[1]
+        assert json.loads(json.dumps(orders[0])) == orders[0]  # it travels in a file
+    assert all(mover(1).order(batch, loads[:1]) is None for batch in range(6))
+
+
+@pytest.mark.parametrize("mover", MOVERS, ids=lambda r: r.name)
+def test_shards_select_what_the_new_table_then_says(mover: type[Any]) -> None:
+    table, hashes = subscriptions(300)
+    router = mover(3)
+    for batch in range(8):
+        order = router.order(batch, [])
+        if order is None:
+            continue
+        homes = router.home(hashes)
+        targets = np.empty(len(hashes), np.int64)
+        for shard in range(3):
+            mine = np.flatnonzero(homes == shard)
+            targets[mine] = router.select(order, shard, hashes[mine])
+        gone = np.flatnonzero(targets != homes)
+        assert 0 < len(gone) < len(hashes)
+        # Exports of one shard after the other make the table.
+        following = router
+        for shard in range(3):
+            of_shard = gone[homes[gone] == shard]
+            following = mover(3, following.moved(hashes[of_shard], targets[of_shard]))
+        assert following.home(hashes).tolist() == targets.tolist()
+        placed = following.place(table, hashes)
+        assert placed.shards.tolist() == targets.tolist()
+        router = following
+
+
+@given(st.lists(st.tuples(hash_lists, st.integers(0, 4)), max_size=4), hash_lists)
+def test_random_remembers_the_last_move_of_each_id(
+    moves: list[tuple[list[int], int]], others: list[int]
+) -> None:
+    router, right = Random(5), {}
+    for ids, shard in moves:
+        hashes = np.array(ids, np.uint64)
+        router = Random(5, router.moved(hashes, np.full(len(ids), shard)))
+        right |= dict.fromkeys(ids, shard)
+    everyone = sorted({*right, *others})
+    found = router.home(np.array(everyone, np.uint64)).tolist()
+    assert found == [right.get(i, i % 5) for i in everyone]
+    assert Random(5, router.table).table == router.table
+    # Sorted, an id at most once: homes are searched by halves.
+    ids = np.frombuffer(router.table, np.uint64).reshape(-1, 2)[:, 0]
+    assert np.all(ids[1:] > ids[:-1])
+
+
+@given(hash_lists, st.integers(0, 2), st.integers(0, 100))
+def test_random_selects_each_id_by_itself(ids: list[int], shard: int, seed: int) -> None:
+    router, order = Random(3), {"seed": seed}
+    hashes = np.array(ids, np.uint64)
+    found = router.select(order, shard, hashes)
+    assert set(found.tolist()) <= {0, 1, 2}
+    alone = [int(router.select(order, shard, hashes[n : n + 1])[0]) for n in range(len(ids))]
+    assert found.tolist() == alone
+
+
+def test_random_moves_about_a_third() -> None:
+    hashes = hash_ids(*reversed(strings(pa.array([b"%d" % n for n in range(3000)], pa.large_binary()))))  # type: ignore[arg-type]
+    drawn = Random(1000).select({"seed": 1}, 0, hashes)
+    assert 0.25 < np.mean(drawn != 0) < 0.35
