@@ -84,7 +84,7 @@ class Miniature:
         sent: list[list[Envelope]] = [[] for _ in before]
         for number, split in enumerate(Feed(self.checkpoint).read(n)):
             decoded = read_split(split, self.settings.space, number)
-            for shard, envelope in route.envelopes(decoded, number):
+            for shard, envelope in route.envelopes(decoded, number, split.final):
                 sent[shard].append(unpack(envelope))
         step = ShardStep(self.settings, str(self.checkpoint), "run", str(self.out))
         reports, after = [], []

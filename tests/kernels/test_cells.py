@@ -6,10 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from nearcast.kernels.cells import LEVELS, ROOT, cell_at, cell_key, level_of
+
+quick = settings(max_examples=30)
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 # Borders of cells of several levels, and their neighbours.
@@ -27,6 +29,7 @@ def side(level: int) -> float:
     return 4.0 ** (level - 10)
 
 
+@quick
 @given(widths, widths)
 def test_the_level_is_the_finest_that_is_wide_enough(width: float, height: float) -> None:
     level = level_of(width, height)
@@ -36,6 +39,7 @@ def test_the_level_is_the_finest_that_is_wide_enough(width: float, height: float
         assert side(level - 1) < need
 
 
+@quick
 @given(places, widths)
 @example(1e300, 0.0)
 @example(-1e300, 1e300)
@@ -48,6 +52,7 @@ def test_a_box_touches_at_most_two_columns(first: float, width: float) -> None:
     assert 0 <= cell_at(level, last) - cell_at(level, first) <= 1
 
 
+@quick
 @given(places, widths, st.floats(0, 1))
 def test_a_point_of_a_box_is_in_a_cell_of_the_box(first: float, width: float, part: float) -> None:
     last = first + width
@@ -57,6 +62,7 @@ def test_a_point_of_a_box_is_in_a_cell_of_the_box(first: float, width: float, pa
     assert cell_at(level, first) <= cell_at(level, point) <= cell_at(level, last)
 
 
+@quick
 @given(st.integers(0, ROOT), places, places)
 @example(0, 1e300, -1e300)
 @example(0, 8.7e12, 9.9e12)
@@ -67,6 +73,7 @@ def test_columns_ascend(level: int, a: float, b: float) -> None:
     assert cell_at(level, low) <= cell_at(level, high)
 
 
+@quick
 @given(st.integers(0, LEVELS - 1), st.floats(-1e9, 1e9))
 def test_a_column_is_one_side_wide(level: int, v: float) -> None:
     column = cell_at(level, v)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -16,6 +16,8 @@ from nearcast.kernels.hashing import (
     mix64_array,
     word_hash,
 )
+
+quick = settings(max_examples=30)
 
 MASK = 2**64 - 1
 # FNV-1a of these bytes is 0, and mixing keeps 0.
@@ -43,11 +45,13 @@ def column(strings: list[bytes]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     return np.frombuffer(b"".join(strings), np.uint8), offsets
 
 
+@quick
 @given(numbers64)
 def test_mix64(value: int) -> None:
     assert int(mix64(np.uint64(value))) == plain_mix(value)
 
 
+@quick
 @given(st.lists(numbers64, max_size=5))
 def test_mix64_array(values: list[int]) -> None:
     mixed = mix64_array(np.array(values, np.uint64))
@@ -55,12 +59,14 @@ def test_mix64_array(values: list[int]) -> None:
     assert mixed.tolist() == [plain_mix(v) for v in values]
 
 
+@quick
 @given(st.binary(max_size=20), st.integers(0, 5), st.integers(0, 5))
 def test_hash_of_a_part(data: bytes, before: int, after: int) -> None:
     padded = np.frombuffer(b"x" * before + data + b"y" * after, np.uint8)
     assert int(hash_bytes(padded, before, before + len(data))) == plain_hash(data)
 
 
+@quick
 @given(texts)
 def test_word_hash_clears_the_tag_bits(word: str) -> None:
     hashed = word_hash(word)
@@ -69,12 +75,14 @@ def test_word_hash_clears_the_tag_bits(word: str) -> None:
     assert hashed != 0
 
 
+@quick
 @given(st.lists(texts, max_size=6))
 def test_a_column_hashes_like_its_words(words: list[str]) -> None:
     hashed = hash_word_column(*column([w.encode() for w in words]))
     assert hashed.tolist() == [word_hash(w) for w in words]
 
 
+@quick
 @given(st.lists(texts, max_size=6))
 def test_ids_hash_to_all_64_bits(ids: list[str]) -> None:
     hashed = hash_ids(*column([i.encode() for i in ids]))

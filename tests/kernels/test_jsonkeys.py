@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -21,6 +22,8 @@ from nearcast.wire.shapes import (
     SubscribeShape,
     UnsubscribeShape,
 )
+
+quick = settings(max_examples=30)
 
 CLASSES = {SubscribeShape: 0, UnsubscribeShape: 0, PublishShape: 1, AskShape: 2}
 PUBLISH = b'{"op":"publish","id":"o","time":12,"at":[0,0]}'
@@ -55,9 +58,7 @@ words = st.sampled_from(
 )
 values: st.SearchStrategy[Any] = st.recursive(
     st.one_of(words, st.integers(-9, 9), st.booleans(), st.none(), st.floats(-2, 2)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(words, inner, max_size=3)
-    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(words, inner, max_size=3)),
     max_leaves=5,
 )
 whole = st.one_of(
@@ -97,11 +98,11 @@ def lines(draw: st.DrawFn) -> bytes:
     members += draw(st.lists(fields(), max_size=3))
     members = draw(st.permutations(members))
     space = draw(st.lists(spaces, min_size=4, max_size=4))
-    inside = (",".join(f"{space[0]}{k}{space[1]}:{space[2]}{v}{space[3]}" for k, v in members))
+    inside = ",".join(f"{space[0]}{k}{space[1]}:{space[2]}{v}{space[3]}" for k, v in members)
     return f"{space[0]}{{{inside}}}{space[1]}".encode()
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(lines())
 @example(b'{"op":"publish","op":"publish","id":"o","time":1,"time":2,"at":[0,0]}')
 @example(b'{"id":"o","time":{"time":1},"at":[0,0],"op":"publish"}')
@@ -110,7 +111,7 @@ def test_events_in_any_dress(line: bytes) -> None:
     agrees(line)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(lines(), st.integers(0, 200), st.binary(max_size=3), st.integers(0, 3))
 def test_damaged_lines(line: bytes, at: int, put: bytes, cut: int) -> None:
     at %= len(line)
@@ -118,6 +119,7 @@ def test_damaged_lines(line: bytes, at: int, put: bytes, cut: int) -> None:
         agrees(broken.replace(b"\n", b" ") or b" ")
 
 
+@quick
 @given(st.one_of(st.binary(min_size=1), broken_lines().map(str.encode)))
 def test_junk(data: bytes) -> None:
     for line in data.split(b"\n"):
@@ -157,6 +159,7 @@ def test_odd_lines_are_left_to_the_decoder(line: bytes) -> None:
     assert [status for status, _, _ in keys(line + b"\n")] == [SLOW]
 
 
+@quick
 @given(st.lists(st.sampled_from([b"", b"{}", b"ab", PUBLISH]), max_size=6), st.booleans())
 def test_offsets(parts: list[bytes], newline: bool) -> None:
     data = b"\n".join(parts) + b"\n" * newline
@@ -167,6 +170,6 @@ def test_offsets(parts: list[bytes], newline: bool) -> None:
     n = count_lines(array)
     offsets, *_ = line_keys(array, n)
     assert n == len(right)
-    cut = [data[a:b].removesuffix(b"\n") for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    cut = [data[a:b].removesuffix(b"\n") for a, b in pairwise(offsets.tolist())]
     assert cut == right
     assert offsets[-1] == len(data)

@@ -6,11 +6,13 @@ import json
 from typing import Any
 
 import numpy as np
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearcast.kernels.lines import Lines, size, write
 from nearcast.wire.subscriptions import json_body
+
+quick = settings(max_examples=30)
 
 EVENTS = ("match", "enter", "leave")
 Note = tuple[str, int, str, int, float, str | None]  # id, event, object, time, distance, owner
@@ -77,6 +79,7 @@ def wanted(note: Note) -> dict[str, Any]:
     return row | ({} if owner is None else {"owner": owner})
 
 
+@quick
 @given(st.lists(notes, max_size=4))
 @example([('a"\\\n', 1, "é☃\t", -(2**63) + 1, 1e300, 'q"')])
 @example([("a", 0, "b", 2**63 - 1, 0.0, None), ("c", 2, "d", 0, 0.0, "")])

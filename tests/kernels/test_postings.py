@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.kernels import postings as pl
+
+quick = settings(max_examples=30)
 
 Box = tuple[float, float, float, float]
 
@@ -43,10 +45,7 @@ class Lists:
     def get(self, key: int) -> list[tuple[int, Box]]:
         first, count = pl.entries(self.state, np.uint64(key))
         rows = range(first, first + count)
-        return [
-            (int(self.state.pool[e, 0]), tuple(self.state.boxes[e, 1:].tolist()))  # type: ignore[misc]
-            for e in rows
-        ]
+        return [(int(self.state.pool[e, 0]), tuple(self.state.boxes[e, 1:].tolist())) for e in rows]
 
 
 # Few keys make long lists; equal bits above the lowest byte make long probes, equal tags too.
@@ -61,6 +60,7 @@ additions = st.lists(
 )
 
 
+@quick
 @given(additions)
 def test_lists_hold_what_was_added_in_order(added: list[tuple[int, int, Box]]) -> None:
     lists, right = Lists(), defaultdict(list)
@@ -75,6 +75,7 @@ def test_lists_hold_what_was_added_in_order(added: list[tuple[int, int, Box]]) -
     assert lists.state.meta[pl.LIVE] == len(added)
 
 
+@quick
 @given(additions)
 def test_no_two_blocks_overlap(added: list[tuple[int, int, Box]]) -> None:
     lists = Lists()
@@ -116,6 +117,7 @@ def test_an_addition_without_room_changes_no_list() -> None:
     assert lists.state.meta[pl.LIVE] == 1
 
 
+@quick
 @given(st.sets(st.integers(1, 2**64 - 1), min_size=1, max_size=12))
 def test_find_and_rehash(found: set[int]) -> None:
     old = np.zeros((16, 3), np.uint64)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearcast.kernels.hashing import word_hash
 from nearcast.kernels.program import all_held, holds, satisfied
 from nearcast.model.expression import TRUE, And, Expression, Not, Or, Word, evaluate, parse
 from nearcast.wire.subscriptions import program_of
+
+quick = settings(max_examples=30)
 
 LETTERS = "abcdef"
 
@@ -37,6 +39,7 @@ def tokens(where: Expression) -> tuple[Any, bool]:
     return np.array(flat, np.uint64), conjunction
 
 
+@quick
 @given(expressions, keyword_sets, st.integers(0, 40), st.integers(0, 3))
 @example(TRUE, set(), 0, 0)
 @example(parse("NOT a"), set(), 0, 1)
@@ -55,6 +58,7 @@ def test_satisfied(where: Expression, words: set[str], others: int, skipped: int
         assert all_held(heap, skipped, len(program), padded, start, stop) == right
 
 
+@quick
 @given(st.sets(st.integers(1, 200), max_size=60), st.integers(0, 201))
 def test_holds(words: set[int], word: int) -> None:
     held = np.array(sorted(words), np.uint64)

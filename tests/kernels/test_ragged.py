@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.kernels.ragged import gather
 
+quick = settings(max_examples=30)
 
+
+@quick
 @given(st.lists(st.integers(0, 255), min_size=1, max_size=20), st.data())
 def test_gather(values: list[int], data: st.DataObject) -> None:
     place = st.integers(0, len(values)).flatmap(

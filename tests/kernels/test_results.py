@@ -112,7 +112,9 @@ subscriptions = st.lists(
     max_size=3,
 )
 offers = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(0, 4), st.sampled_from([0, 0, 1, 4]), st.integers(0, 3)),
+    st.tuples(
+        st.integers(0, 2), st.integers(0, 4), st.sampled_from([0, 0, 1, 4]), st.integers(0, 3)
+    ),
     max_size=30,
 )
 

@@ -18,6 +18,11 @@ OPS = {SUB: sl.SUBSCRIBE, UNSUB: sl.UNSUBSCRIBE, REPLACED: sl.REPLACED}
 Step = tuple[str, str, int, int]  # what, id, time, end (of an object: until)
 
 
+def with_value(row: tuple[Any, ...], name: str, value: Any) -> tuple[Any, ...]:
+    at = CONTROLS.get_field_index(name)
+    return (*row[:at], value, *row[at + 1 :])
+
+
 @dataclass(slots=True)
 class Plain:
     """One subscription as SPEC section 4 has it."""
@@ -67,7 +72,9 @@ class Table:
         clocks, right = [], []
         for step in steps:
             if step[0] == OBJECT:
-                right.append({n for n, s in enumerate(self.plain) if s.start <= step[2] and step[3] < s.end})
+                right.append(
+                    {n for n, s in enumerate(self.plain) if s.start <= step[2] and step[3] < s.end}
+                )
             else:
                 clocks.append(self.clock)
                 self._control(step)
@@ -102,9 +109,10 @@ class Table:
             for n, (what, id_, time, end) in controls
         ]
         at = [sum(s[0] == OBJECT for s in steps[:n]) for n, _ in controls]
+        rows = [with_value(r, "clock", clock) for r, clock in zip(rows, clocks, strict=True)]
         c = control_columns(table_of(rows, CONTROLS), np.array(at, np.int32))
         keys, _, _ = self.hashes([s[1] for _, s in controls])
-        sl.apply_controls(self.state, c._replace(id_hash=keys, clock=np.array(clocks)))
+        sl.apply_controls(self.state, c._replace(id_hash=keys))
 
     def drop(self, slots: set[int]) -> None:
         chosen = sorted(slots & set(range(len(self.plain))))
@@ -147,7 +155,10 @@ batches = st.lists(
     ],
     False,
 )
-@example([([(SUB, "a", 0, 9), (REPLACED, "a", 6, 0), (UNSUB, "a", 2, 0), (OBJECT, "", 5, 5)], set())], True)
+@example(
+    [([(SUB, "a", 0, 9), (REPLACED, "a", 6, 0), (UNSUB, "a", 2, 0), (OBJECT, "", 5, 5)], set())],
+    True,
+)
 def test_sees(cut: list[tuple[list[Step], set[int]]], one_hash: bool) -> None:
     table = Table(one_hash)
     for events, dropped in cut:
@@ -194,9 +205,10 @@ def test_what_comes_too_late_finds_only_what_still_lives() -> None:
 def test_what_was_restored_as_former_ends_nobody() -> None:
     table = Table()
     table.batch([(SUB, "a", 0, FOREVER)])
-    former = control_row(op=sl.SUBSCRIBE, id=b"a", time=1, end=2)
+    row = control_row(op=sl.SUBSCRIBE, id=b"a", time=1, end=2)
+    former = with_value(row, "flags", sl.REPORTS | sl.FORMER)
     columns = control_columns(table_of([former], CONTROLS), np.zeros(1, np.int32))
-    sl.apply_controls(table.state, columns._replace(flags=columns.flags | np.int32(sl.FORMER)))
+    sl.apply_controls(table.state, columns)
     assert table.state.rows[0, sl.END] == FOREVER
     assert sl.known(table.state).tolist() == [True, False]
     assert sl.sees(table.state, 1, 0, 1, 1)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearcast.kernels.hashing import word_hash
 from nearcast.kernels.tokens import word_columns
 from nearcast.model.words import keyword_counts
 from nearcast.wire.words import hash_words, object_words
+
+quick = settings(max_examples=30)
 
 Thing = tuple[str | None, list[str]]  # text, keywords of an object
 
@@ -46,16 +49,18 @@ def flat(strings: list[str]) -> tuple[Any, Any]:
     return np.frombuffer(b"".join(encoded), np.uint8), offsets
 
 
+@quick
 @given(things(ascii_texts))
 def test_ascii(objects: list[Thing]) -> None:
     text, text_offsets = flat([text or "" for text, _ in objects])
     entries, entry_offsets = flat([k for _, keywords in objects for k in keywords])
     lists = np.cumsum([0, *(len(k) for _, k in objects)]).astype(np.int64)
     offsets, words = word_columns(text, text_offsets, entries, entry_offsets, lists)
-    cut = [words[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    cut = [words[a:b].tolist() for a, b in pairwise(offsets.tolist())]
     assert cut == wanted(objects)
 
 
+@quick
 @given(things(any_texts))
 @example([("Straße ﬁ Ａ", ["STRASSE", " ß "]), (None, []), ("İ", ["i̇"])])
 @example([("e\u0301 é É", ["\u3000É\u00a0"]), ("a\0b😀c", ["\0", "😀", ""])])
@@ -88,6 +93,7 @@ def test_objects_without_any_text_column() -> None:
     assert found.to_pylist() == wanted([(None, []), (None, ["a"])])
 
 
+@quick
 @given(st.lists(any_texts, max_size=5))
 def test_hash_words_is_word_hash_of_each(words: list[str]) -> None:
     assert hash_words(words).tolist() == [word_hash(w) for w in words]

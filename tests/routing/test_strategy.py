@@ -41,10 +41,18 @@ def test_a_router_alone_takes_its_usual_index(kind: str) -> None:
     ("kind", "name", "reason"),
     [
         ("circle", "hash", "strategy: unknown kind 'circle'; there are range, knn"),
-        ("range", "hsah", "strategy: no router 'hsah' for range; there are broadcast, hash, random"),
+        (
+            "range",
+            "hsah",
+            "strategy: no router 'hsah' for range; there are broadcast, hash, random",
+        ),
         ("range", "", "strategy: no router '' for range"),
         ("range", "+scan", "strategy: no router '' for range"),
-        ("range", "hash+tree", "strategy: no index 'tree' for range; there are scan, inverted, pyr"),
+        (
+            "range",
+            "hash+tree",
+            "strategy: no index 'tree' for range; there are scan, inverted, pyr",
+        ),
         ("knn", "hash+pyramid", "strategy: no index 'pyramid' for knn; there are scan, inverted"),
         ("range", "hash+scan+scan", "strategy: no index 'scan+scan' for range"),
     ],

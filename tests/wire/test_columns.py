@@ -54,7 +54,9 @@ def times(values: list[Any], form: str) -> pa.Array:
     return pa.array(whole, pa.timestamp(unit[-2:], zone or None))
 
 
-def columns(log: list[Json], time_form: str, query_form: str, string: pa.DataType) -> pa.RecordBatch:
+def columns(
+    log: list[Json], time_form: str, query_form: str, string: pa.DataType
+) -> pa.RecordBatch:
     arrays: dict[str, pa.Array] = {
         name: pa.array([e.get(name) for e in log], pa.string()).cast(string) for name in STRINGS
     }
@@ -77,7 +79,7 @@ def has_polygon(event: Json) -> bool:
     return "coordinates" in event.get("query", {}).get("region", {})
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=35, suppress_health_check=[HealthCheck.too_slow])
 @given(
     spaces,
     st.data(),
@@ -96,7 +98,9 @@ def test_as_in_json(
 
 
 def test_a_part_of_a_table() -> None:
-    log = [{"op": "publish", "id": f"o{n}", "time": n, "at": [n, 0], "text": "a b"} for n in range(5)]
+    log = [
+        {"op": "publish", "id": f"o{n}", "time": n, "at": [n, 0], "text": "a b"} for n in range(5)
+    ]
     log.insert(2, {"op": "unsubscribe", "id": "s", "time": 2})
     batch = columns(log, "ms", "text", pa.string())
     same(decode_columns(batch.slice(1, 4), PLANE), jsonl(log[1:5], PLANE))

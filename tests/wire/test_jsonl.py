@@ -205,7 +205,7 @@ PAIR = line() + line(id="p")
 SPREAD = line().replace(",", ",\n", 1)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=35, suppress_health_check=[HealthCheck.too_slow])
 @given(spaces, st.data(), st.sampled_from(["\n", "\r\n"]), st.booleans())
 def test_a_line_means_the_same_whatever_stands_beside_it(
     space: Space, data: st.DataObject, newline: str, ended: bool

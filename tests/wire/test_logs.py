@@ -56,7 +56,10 @@ def test_folders_give_their_logs_in_order(here: Path) -> None:
 def test_what_is_not_there_is_named(here: Path) -> None:
     with pytest.raises(NearcastError, match=r"gone\.jsonl: there is no such file or folder$"):
         find_logs([str(here / "gone.jsonl")])
-    with pytest.raises(NearcastError, match="the folder holds no .jsonl, .gz or .parquet file"):
+    with pytest.raises(NearcastError, match=r"the folder holds no \.jsonl, \.gz or \.parquet file"):
+        find_logs([str(here)])
+    (here / "_unfinished.jsonl").touch()
+    with pytest.raises(NearcastError, match="the folder holds no"):
         find_logs([str(here)])
 
 

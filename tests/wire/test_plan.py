@@ -109,7 +109,9 @@ events = st.tuples(
 rows = st.tuples(st.sampled_from(["publish", "unsubscribe", "odd"]), st.integers(-5, 20))
 logs = st.one_of(
     st.tuples(st.sampled_from(["lf", "lf/open", "crlf", "gz"]), st.lists(events, max_size=25)),
-    st.tuples(st.sampled_from(["parquet/1", "parquet/4", "parquet/100"]), st.lists(rows, max_size=25)),
+    st.tuples(
+        st.sampled_from(["parquet/1", "parquet/4", "parquet/100"]), st.lists(rows, max_size=25)
+    ),
 )
 
 
@@ -125,7 +127,7 @@ def run(
     return planned
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=35, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(logs, max_size=3),
     st.booleans(),
@@ -215,7 +217,6 @@ def test_at_equal_times_subscriptions_come_first(tmp_path: Path) -> None:
     log: list[Event] = [("publish", 1), ("unsubscribe", 1)] * 6
     planned = run(tmp_path, [("lf", log)], 4, 1, 32)
     groups = [[g for _, _, g in batch] for batch in planned.events]
-    assert groups == [[0] * 4, [0, 0, 1, 1], [1] * 4] or groups[0] == [0] * 4
     assert [sorted(g) for g in groups] == [[0] * 4, [0, 0, 1, 1], [1] * 4]
 
 
@@ -226,7 +227,9 @@ def test_only_the_last_batch_is_final(tmp_path: Path) -> None:
 
 def test_what_could_not_be_read_is_in_the_plan(tmp_path: Path) -> None:
     path = tmp_path / "log0.jsonl.gz"
-    data = gzip.compress("".join(text("log0", n, "publish", n) + "\n" for n in range(1, 4)).encode())
+    data = gzip.compress(
+        "".join(text("log0", n, "publish", n) + "\n" for n in range(1, 4)).encode()
+    )
     path.write_bytes(data + b"garbage")
     planned = Planned([path], 10, 2, tmp_path / "spool")
     assert planned.rejects == [("log0.jsonl.gz", 4)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearcast.kernels.hashing import word_hash
@@ -22,6 +22,8 @@ from nearcast.model.space import Space
 from nearcast.wire.jsonl import decode_jsonl
 from nearcast.wire.subscriptions import ControlBuilder, json_body, program_of
 from nearcast.wire.tables import FOREVER, KINDS
+
+quick = settings(max_examples=30)
 
 Json = dict[str, Any]
 GEO, PLANE = Space.GEOGRAPHIC, Space.PLANAR
@@ -113,6 +115,7 @@ def slow(space: Space, region: Json) -> tuple[int, list[float], list[float]]:
     return code, data, [] if code == BBOX and around == data else around
 
 
+@quick
 @given(st.sampled_from([GEO, PLANE]), boxes)
 @example(GEO, [-180, -90, 180, 90])
 @example(GEO, [-180, 0, 10, 1])
@@ -136,6 +139,7 @@ def test_plain_boxes_take_a_short_cut_to_the_same_row(space: Space, box: list[An
     assert [type(v) for v in found[1]] == [float] * 4
 
 
+@quick
 @given(corners, corners, corners, corners)
 def test_other_keys_change_nothing(a: float, b: float, c: float, d: float) -> None:
     box = [min(a, c), min(b, d), max(a, c), max(b, d)]
@@ -205,6 +209,7 @@ def test_echoes_stand_behind_the_id(fields: Json) -> None:
     assert b"\n" not in tail
 
 
+@quick
 @given(st.text(max_size=8))
 def test_json_body(text: str) -> None:
     body = json_body(text)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nearcast.model.errors import Invalid
@@ -15,10 +15,13 @@ from nearcast.testing.reading import read_time
 from nearcast.wire.tables import LIMIT
 from nearcast.wire.times import all_ms, parse_rfc3339, timestamps_ms, to_ms
 
+quick = settings(max_examples=30)
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 offsets = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda m: timezone(timedelta(minutes=m)))
 
 
+@quick
 @given(st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 12, 31)), offsets)
 def test_like_the_standard_library(moment: datetime, offset: timezone) -> None:
     moment = moment.replace(tzinfo=offset)
@@ -68,7 +71,7 @@ def test_by_hand(text: str, ms: int) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_time(text: str) -> None:
-    with pytest.raises(Invalid, match="^time: ") as caught:
+    with pytest.raises(Invalid, match=r"^time: ") as caught:
         to_ms(text)
     assert "\n" not in str(caught.value)
     with pytest.raises(Invalid):
@@ -86,6 +89,7 @@ def test_milliseconds_have_a_limit(ms: int) -> None:
         to_ms(ms, "expires")
 
 
+@quick
 @given(
     st.lists(
         st.one_of(

@@ -7,6 +7,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,7 @@ class Engine:
         check_bound(settings, folder)
         run = _run_name(folder)
         spark = self.spark
+        settings = _local(settings, spark, run)
         total, planned = self._plan(found, folder, batch_events, spark)
         if on_plan:
             on_plan(total, planned)
@@ -223,6 +225,7 @@ class Engine:
         check_bound(settings, folder)
         run = _run_name(folder)
         spark = self.spark
+        settings = _local(settings, spark, run)
         warm(settings)
         forget_temporary(out)
         if events is None:
@@ -341,6 +344,13 @@ class Run:
         summary = summarise(records, seconds, self.settings)
         write_summary(self.out, summary)
         return summary
+
+
+def _local(settings: Settings, spark: SparkSession, run: str) -> Settings:
+    """On one machine, let objects go by reference."""
+    if not str(spark.sparkContext.master).startswith("local"):
+        return settings
+    return replace(settings, mail=str(settings.arena_root() / run / "mail"))
 
 
 def _run_name(folder: Path) -> str:

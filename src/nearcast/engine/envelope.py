@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from nearcast.engine.mail import read_mail
 from nearcast.wire.tables import CONTROLS, OBJECTS, REJECTS, from_bytes, to_bytes
 
 
@@ -28,14 +29,15 @@ class Envelope(msgspec.Struct):
     latest: int  # latest time of any valid event of the split, also of those that went elsewhere
     seconds: float  # that the route step took until here
     events: dict[str, int]  # of the whole split, by op (sent to shard 0 only)
-    objects: bytes
+    objects: bytes  # the table; empty if it goes by reference
+    mail: str  # the file that holds it then (`engine.mail`)
     controls: bytes
     rejects: bytes
 
     @property
     def object_table(self) -> pa.RecordBatch:
         """OBJECTS."""
-        return from_bytes(self.objects, OBJECTS)
+        return read_mail(self.mail, OBJECTS) if self.mail else from_bytes(self.objects, OBJECTS)
 
     @property
     def control_table(self) -> pa.RecordBatch:

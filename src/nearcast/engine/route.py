@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from nearcast.engine import faults
 from nearcast.engine.envelope import Directions, Envelope, pack, to_bytes
+from nearcast.engine.mail import Mail
 from nearcast.engine.moves import Controls
 from nearcast.engine.settings import Settings
 from nearcast.kernels.hashing import hash_ids
@@ -65,22 +66,25 @@ class RouteStep:
                         decoded.latest,
                         decoded.seconds + time.perf_counter() - routing,
                         dict(decoded.events) if first else {},
-                        objects[shard],
+                        *objects[shard],
                         to_bytes(shares[shard]),
                         to_bytes(decoded.rejects) if first else none,
                     )
                 ),
             )
 
-    def _route(self, objects: pa.RecordBatch) -> list[bytes]:
-        """Objects for each shard; each is sent once to every shard that any kind needs it on."""
+    def _route(self, objects: pa.RecordBatch) -> list[tuple[bytes, str]]:
+        """Objects for each shard, as bytes or by reference; each is sent once to every shard that any kind needs it on."""
         wanted = np.zeros((self.settings.shards, objects.num_rows), bool)
         for router in self.routers.values():
             routes = router.route(objects)
             if routes is None:
-                return [to_bytes(objects)] * self.settings.shards
+                if self.settings.mail and objects.num_rows:
+                    mail = Mail(Path(self.settings.mail))
+                    return [(b"", mail.post(self.batch, objects))] * self.settings.shards
+                return [(to_bytes(objects), "")] * self.settings.shards
             wanted[routes.shards, routes.rows] = True
-        return [to_bytes(objects.filter(pa.array(mask))) for mask in wanted]
+        return [(to_bytes(objects.filter(pa.array(mask))), "") for mask in wanted]
 
     def _deal(self, controls: pa.RecordBatch) -> list[pa.RecordBatch]:
         """CONTROLS for each shard, in the order of the log."""

@@ -26,6 +26,7 @@ class Settings:
     changes: str = "every"  # every, net
     format: str = "jsonl"  # jsonl, parquet
     lateness_ms: int = 3_600_000  # how long an ended subscription waits for late objects (arrival)
+    mail: str = ""  # folder for objects by reference, where all run on one machine; empty: none
     arena: str = ""  # folder for the indexes, on each machine; empty: shared memory or /tmp
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from pyspark.sql import DataFrame
 
 from nearcast.engine import faults
+from nearcast.engine.mail import Mail
 from nearcast.engine.moves import Controls
 from nearcast.engine.reports import BatchRecord, Reports
 from nearcast.engine.settings import Settings
@@ -28,6 +29,7 @@ class Sink:
         self.out = out
         self.controls = Controls(checkpoint, settings)
         self.reports = Reports(checkpoint)
+        self.mail = Mail(Path(settings.mail)) if settings.mail else None
         self.on_batch = on_batch
         self._last = time.perf_counter()
 
@@ -47,5 +49,7 @@ class Sink:
         self.controls.decide(batch, exports, record.loads())
         faults.reach("sink-controlled", batch)
         self.reports.add(record)
+        if self.mail:
+            self.mail.clear(batch)
         if self.on_batch:
             self.on_batch(record)

@@ -18,7 +18,7 @@ from nearcast.engine.shard import ShardStep
 from nearcast.engine.source import read_row
 from nearcast.engine.state import Manifest
 from nearcast.wire.columns import decode_columns
-from nearcast.wire.decode import Decoded
+from nearcast.wire.decode import Decoded, no_collector
 from nearcast.wire.splits import read_split
 
 ENVELOPES = "shard int, envelope binary"
@@ -76,7 +76,10 @@ def route_columns(
         first = 1
         for n, batch in enumerate(batches):
             split = partition << 16 | n
-            decoded = decode_columns(batch, chosen.space, file=name, first_line=first, split=split)
+            with no_collector():
+                decoded = decode_columns(
+                    batch, chosen.space, file=name, first_line=first, split=split
+                )
             first += batch.num_rows
             yield from _rows(step, keys, decoded, split)
 

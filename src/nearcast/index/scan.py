@@ -241,9 +241,7 @@ class Scan(LocalIndex):
 
     def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         subs = [self._subs[slot] for slot in slots.tolist()]
-        rows = [
-            {**s.row, "time": s.start, "end": s.end, "flags": self._flags(s)} for s in subs
-        ]
+        rows = [{**s.row, "time": s.start, "end": s.end, "flags": self._flags(s)} for s in subs]
         controls = pa.RecordBatch.from_pylist(rows, schema=CONTROLS)
         return controls, self._results(slots.tolist(), 0)
 

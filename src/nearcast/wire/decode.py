@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,6 +23,19 @@ from nearcast.wire.words import object_words
 
 EXCERPT = 200  # characters of a refused event that its reject shows
 _ESCAPED = re.compile(r'[\x00-\x1f"\\]')
+
+
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """Hold Python's collector of cycles: decoding makes many objects and no cycle, and looking
+    through them again and again takes as long as making them."""
+    held = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if held:
+            gc.enable()
 
 
 @dataclass(slots=True)

@@ -55,10 +55,11 @@ def find_logs(paths: list[str]) -> list[tuple[str, bool]]:
     for path in paths:
         here = Path(path)
         if here.is_dir():
-            inside = sorted(p for p in here.iterdir() if p.name.endswith(SUFFIXES))
+            visible = (p for p in here.iterdir() if not p.name.startswith((".", "_")))
+            inside = sorted(p for p in visible if p.name.endswith(SUFFIXES))
             if not inside:
                 raise NearcastError(f"{path}: the folder holds no .jsonl, .gz or .parquet file")
-            found += [(str(p), True) for p in inside if not p.name.startswith((".", "_"))]
+            found += [(str(p), True) for p in inside]
         elif here.exists():
             found.append((path, False))
         else:

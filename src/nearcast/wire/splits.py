@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.wire.columns import decode_columns
-from nearcast.wire.decode import Decoded, Publishes, SplitBuilder
+from nearcast.wire.decode import Decoded, Publishes, SplitBuilder, no_collector
 from nearcast.wire.jsonl import decode_jsonl
 from nearcast.wire.tables import REJECTS
 
@@ -37,7 +37,8 @@ class Split(msgspec.Struct, frozen=True, omit_defaults=True):
 def read_split(split: Split, space: Space, number: int) -> Decoded:
     """Read and decode a split; `number` is its place in the batch."""
     started = time.perf_counter()
-    decoded = _read(split, space, number)
+    with no_collector():
+        decoded = _read(split, space, number)
     decoded.seconds = time.perf_counter() - started
     return decoded
 
