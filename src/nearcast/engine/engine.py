@@ -231,7 +231,7 @@ class Engine:
         if events is None:
             query = self._start_feed(spark, settings, folder, run, out, on_batch, trigger)
         else:
-            keys = sessions.shard_keys(spark, settings.shards)
+            keys = sessions.shard_keys(settings.shards)
             routed = events.mapInArrow(
                 route_columns(settings.to_json(), str(folder.resolve()), keys), ENVELOPES
             )
@@ -249,7 +249,7 @@ class Engine:
         trigger: str,
     ) -> StreamingQuery:
         spark.dataSource.register(FeedSource)
-        keys = sessions.shard_keys(spark, settings.shards)
+        keys = sessions.shard_keys(settings.shards)
         here = str(folder.resolve())
         stream = spark.readStream.format("nearcast-feed").schema(SCHEMA)
         routed = stream.option("checkpoint", here).load()

@@ -74,7 +74,7 @@ class RouteStep:
             )
 
     def _route(self, objects: pa.RecordBatch) -> list[tuple[bytes, str]]:
-        """Objects for each shard, as bytes or by reference; each is sent once to every shard that any kind needs it on."""
+        """Objects for each shard, as bytes or by reference, once if any kind needs them there."""
         wanted = np.zeros((self.settings.shards, objects.num_rows), bool)
         for router in self.routers.values():
             routes = router.route(objects)

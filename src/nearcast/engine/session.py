@@ -86,16 +86,26 @@ def prepare(session: SparkSession) -> None:
             session.conf.set(key, value)
 
 
-def shard_keys(session: SparkSession, shards: int) -> list[int]:
+def shard_keys(shards: int) -> list[int]:
     """For each shard, a key that Spark's hash partitioner sends to the partition of that number."""
     keys: dict[int, int] = {}
-    start, step = 0, 16 * shards
+    key = 0
     while len(keys) < shards:
-        rows = session.sql(
-            f"SELECT int(id) AS k, int(pmod(hash(int(id)), {shards})) AS p "
-            f"FROM range({start}, {start + step})"
-        ).collect()
-        for row in rows:
-            keys.setdefault(row.p, row.k)
-        start += step
+        keys.setdefault(_spark_hash(key) % shards, key)
+        key += 1
     return [keys[p] for p in range(shards)]
+
+
+def _spark_hash(key: int) -> int:
+    """Spark's `hash` of an int: Murmur3 for 32 bits with seed 42, as a signed number."""
+
+    def rotate(value: int, bits: int) -> int:
+        return (value << bits | value >> (32 - bits)) & 0xFFFFFFFF
+
+    k = rotate(key * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+    h = (rotate(42 ^ k, 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    h ^= 4
+    h = (h ^ h >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    h = (h ^ h >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    h ^= h >> 16
+    return h - (1 << 32) if h >= 1 << 31 else h

@@ -25,7 +25,7 @@ from nearcast.index.results import ResultStore
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.hashing import hash_ids
-from nearcast.kernels.ragged import gather
+from nearcast.kernels.ragged import frozen, gather
 from nearcast.model.space import Space
 from nearcast.wire.tables import (
     CONTROLS,
@@ -132,8 +132,7 @@ class CompiledIndex(LocalIndex):
         taken = other & (c.op == sl.SUBSCRIBE)
         if taken.any():  # another kind takes over the id
             op = np.where(taken, sl.REPLACED, c.op).astype(np.uint8)
-            op.flags.writeable = False  # as it was: Numba would compile for another kind of array
-            c = c._replace(op=op)
+            c = c._replace(op=frozen(op))
         first = len(self)
         self._reserve(c)
         self._attach()

@@ -98,7 +98,7 @@ def _offer_word(
     counts[LOOKUPS] += 1
     counts[SCANNED] += length
     for e in range(first, first + length):
-        slot = ix.lists.pool[e, 0]
+        slot = np.int64(ix.lists.pool[e, 0])
         if ix.slots.half[slot, sl.STAMP] == stamp:
             continue
         counts[EXAMINED] += 1

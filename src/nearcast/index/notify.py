@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nearcast.index.base import ENTER, EVENTS, LEAVE, MATCH, Changes, LocalIndex
 from nearcast.kernels.lines import Lines, size, write
-from nearcast.kernels.ragged import gather
+from nearcast.kernels.ragged import frozen, gather
 from nearcast.wire.tables import string_column
 
 NOTIFICATIONS = pa.schema(
@@ -62,7 +62,7 @@ def render(index: LocalIndex, changes: Changes) -> NDArray[np.uint8]:
     """JSON lines, as bytes."""
     texts = index.texts(changes.slot)
     offsets, numbers = _numbers(changes)
-    lines = Lines(
+    columns = (
         changes.event,
         changes.time,
         texts.text,
@@ -75,6 +75,7 @@ def render(index: LocalIndex, changes: Changes) -> NDArray[np.uint8]:
         numbers,
         offsets,
     )
+    lines = Lines(*(frozen(column) for column in columns))
     out = np.empty(size(lines), np.uint8)
     return out[: write(lines, out)]
 

@@ -10,11 +10,28 @@ from numpy.typing import NDArray
 from nearcast.model.jit import njit
 
 
-@njit
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A contiguous, read-only view (or copy) of `array`.
+
+    Numba compiles a kernel anew for each mixture of writable, read-only and strided arguments:
+    what comes now from Arrow, now from an arena, is brought to one form first.
+    """
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
 def gather(
     values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """Copy the runs `values[starts[i]:starts[i]+lengths[i]]`; (offsets int64[n+1], values)."""
+    return _gather(frozen(values), frozen(starts), frozen(lengths))
+
+
+@njit
+def _gather(
+    values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[Any]]:
     n = len(starts)
     offsets = np.empty(n + 1, np.int64)
     offsets[0] = 0

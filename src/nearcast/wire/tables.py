@@ -13,6 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.kernels.hashing import hash_ids
+from nearcast.kernels.ragged import frozen
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, Controls
 
 FOREVER = 2**62  # the end of what never ends
@@ -106,28 +107,20 @@ def join(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
 def numbers(column: pa.Array) -> NDArray[Any]:
     """A column without nulls, as an array that shares its memory."""
     array: NDArray[Any] = column.to_numpy(zero_copy_only=True)
-    array.flags.writeable = False
-    return array
-
-
-def _nothing(dtype: Any) -> NDArray[Any]:
-    """No values, read-only as Arrow's are: Numba would compile a kernel twice for two kinds."""
-    none = np.empty(0, dtype)
-    none.flags.writeable = False
-    return none
+    return frozen(array)
 
 
 def _buffer(buffer: pa.Buffer | None, dtype: Any, start: int, stop: int) -> NDArray[Any]:
     if buffer is None or stop == start:
-        return _nothing(dtype)
-    return np.frombuffer(buffer, dtype)[start:stop]
+        return frozen(np.empty(0, dtype))
+    return frozen(np.frombuffer(buffer, dtype)[start:stop])
 
 
 def strings(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     """(offsets int64[n+1], bytes) of a large string or binary column, sharing its memory."""
     _, offsets_buffer, data = column.buffers()
     if offsets_buffer is None or len(column) == 0:
-        return np.zeros(1, np.int64), _nothing(np.uint8)
+        return np.zeros(1, np.int64), frozen(np.empty(0, np.uint8))
     first = column.offset
     offsets = np.frombuffer(offsets_buffer, np.int64)[first : first + len(column) + 1]
     return offsets - offsets[0], _buffer(data, np.uint8, int(offsets[0]), int(offsets[-1]))
@@ -136,10 +129,10 @@ def strings(column: pa.Array) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
 def lists(column: pa.Array, dtype: Any) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """(offsets int64[n+1], values) of a large list column of numbers, sharing its memory."""
     if len(column) == 0:
-        return np.zeros(1, np.int64), _nothing(dtype)
+        return np.zeros(1, np.int64), frozen(np.empty(0, dtype))
     offsets = numbers(column.offsets)
     values = column.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    return offsets - offsets[0], numbers(values) if len(values) else _nothing(dtype)
+    return offsets - offsets[0], numbers(values) if len(values) else frozen(np.empty(0, dtype))
 
 
 def string_column(offsets: NDArray[np.int64], data: NDArray[np.uint8]) -> pa.Array:
