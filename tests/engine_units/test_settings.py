@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from nearcast.engine.settings import BOUND, Settings, check_bound, write_atomic
+from nearcast.engine.files import write_atomic
+from nearcast.engine.settings import BOUND, Settings, check_bound
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 

@@ -9,7 +9,6 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from pyspark.sql import SparkSession
-
 from tests.recovery import story as stories
 from tests.recovery.disk import Disk
 

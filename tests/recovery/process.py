@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,9 @@ class Session:
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
                 try:
-                    state, _, _, session = (entry / "stat").read_text().rpartition(") ")[2].split()[:4]
+                    state, _, _, session = (
+                        (entry / "stat").read_text().rpartition(") ")[2].split()[:4]
+                    )
                 except OSError:  # it has ended meanwhile
                     continue
                 if int(session) == self.process.pid and state != "Z":
@@ -57,11 +60,19 @@ class Session:
         return self.log.read_text(errors="replace").splitlines()
 
     def wait_for(self, line: str) -> None:
-        """Until the process has said a line that begins with `line`."""
+        """Until the process has said this line."""
+        self._until(line, lambda: line in self.said())
+
+    def wait_for_text(self, text: str) -> None:
+        """Until the process has said this, somewhere in a line."""
+        self._until(text, lambda: any(text in line for line in self.said()))
+
+    def _until(self, what: str, holds: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not any(text.startswith(line) for text in self.said()):
-            assert self.process.poll() is None, "\n".join(self.said()[-40:])
-            assert time.monotonic() < deadline, f"no {line!r}: " + "\n".join(self.said()[-40:])
+        while not holds():
+            last = "\n".join(self.said()[-40:])
+            assert self.process.poll() is None, f"ended before {what!r}: {last}"
+            assert time.monotonic() < deadline, f"no {what!r}: {last}"
             time.sleep(0.02)
 
     def wait(self) -> int:

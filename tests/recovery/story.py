@@ -10,10 +10,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from tests.engine.contract import difference, expected, refused, told, write_log
+
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import replay
-from tests.engine.contract import difference, expected, refused, told, write_log
 
 EVENTS = 330
 BATCH_EVENTS = 30

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from tests.recovery.process import Replay
 from tests.recovery.story import BATCH_EVENTS, BATCHES, MOVING, STILL, Story, script
 

@@ -8,6 +8,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.engine.contract import Miniature, difference, expected, told, write_log
+from tests.recovery.disk import Disk
+from tests.recovery.story import BATCH_EVENTS, BATCHES, MOVING, STILL, Story, script
 
 from nearcast.engine import faults as points
 from nearcast.engine import shard as shards
@@ -18,9 +21,6 @@ from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
-from tests.engine.contract import Miniature, difference, expected, told, write_log
-from tests.recovery.disk import Disk
-from tests.recovery.story import BATCH_EVENTS, BATCHES, MOVING, STILL, Story, script
 
 pytestmark = pytest.mark.slow
 

@@ -6,33 +6,28 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.recovery.process import Replay
+from tests.recovery.story import BATCH_EVENTS, BATCHES, MOVING, STILL, Story, script
 
 from nearcast.engine import Engine
 from nearcast.engine.faults import POINTS
 from nearcast.model.errors import NearcastError
-from tests.recovery.process import Replay
-from tests.recovery.story import BATCH_EVENTS, BATCHES, MOVING, STILL, Story, script
 
 pytestmark = pytest.mark.spark
 
-# Of a move: batches 1, 3, 5, 7 export and publish, batches 2, 4, 6, 8 take in.
+# Of a move: batches 1, 3, 5 export and publish, batches 2, 4, 6 take in. Every point in every
+# batch is tried in test_steps; here are those where Spark's part differs.
 MOVES = [
-    ("route-read", 2, "raise"),
     ("shard-exported", 1, "kill"),
     ("shard-begin", 2, "kill"),
-    ("shard-matched", 3, "raise"),
-    ("sink-begin", 3, "raise"),
-    ("sink-renamed", 5, "raise"),
-    ("sink-controlled", 7, "raise"),
-    ("shard-begin", 8, "raise"),
-    ("shard-state-written", 8, "kill"),
-    ("shard-arena-committed", 9, "kill"),
+    ("sink-renamed", 3, "raise"),
+    ("sink-controlled", 5, "raise"),
+    ("shard-begin", 6, "raise"),
 ]
 OTHERS = [
-    ("route-read", 1, "kill"),
-    ("shard-state-written", 2, "raise"),
-    ("shard-arena-committed", 4, "kill"),
-    ("sink-renamed", 6, "raise"),
+    ("route-read", 1, "raise"),
+    ("shard-arena-committed", 3, "kill"),
+    ("sink-begin", 5, "raise"),
 ]
 
 

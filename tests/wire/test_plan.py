@@ -19,7 +19,8 @@ from nearcast.model.space import Space
 from nearcast.wire import plan as planning
 from nearcast.wire.logs import open_log
 from nearcast.wire.plan import Planner
-from nearcast.wire.splits import Split, read_split
+from nearcast.wire.split import Split
+from nearcast.wire.splits import read_split
 
 Event = tuple[str, int]  # op (or "bad", "blank", "odd"), time
 Place = tuple[str, int]  # file, line

@@ -237,7 +237,7 @@ def _say_goodbye(console: Console, folder: DemoFolder, city: City, summary: dict
         "",
         "The same log again, as fast as it goes; it tells the same:",
         f"  nearcast replay {here}/events --out replayed",
-        f"  nearcast replay {here}/events --out replayed --shards 4 --strategy range=broadcast",
+        f"  nearcast replay {here}/events --out replayed --shards 4 --strategy range=hash+inverted",
         "All that can be chosen:",
         "  nearcast strategies",
     ]

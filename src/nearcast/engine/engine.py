@@ -16,10 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.engine import session as sessions
+from nearcast.engine.files import write_atomic
 from nearcast.engine.ledger import Ledger
 from nearcast.engine.live import Tailer
 from nearcast.engine.reports import BatchRecord, Reports, summarise, write_summary
-from nearcast.engine.settings import Settings, check_bound, write_atomic
+from nearcast.engine.settings import Settings, check_bound
 from nearcast.engine.sink import OnBatch, Sink
 from nearcast.engine.sinks import forget_temporary
 from nearcast.engine.source import SCHEMA, Feed, FeedSource

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from nearcast.engine.settings import write_atomic
+from nearcast.engine.files import write_atomic
 from nearcast.model.errors import NearcastError
 
 

@@ -9,7 +9,7 @@ from nearcast.engine.source import Feed
 from nearcast.model.errors import NearcastError
 from nearcast.wire.logs import SUFFIXES, open_log
 from nearcast.wire.plan import Planner
-from nearcast.wire.splits import Split
+from nearcast.wire.split import Split
 
 POLL_SECONDS = 0.2
 _CHUNK = 1 << 26

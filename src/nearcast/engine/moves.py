@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 
 from nearcast.engine.envelope import Directions
-from nearcast.engine.settings import Settings, write_atomic
+from nearcast.engine.files import write_atomic
+from nearcast.engine.settings import Settings
 from nearcast.routing import CanMove, Load, Router, choose
 
 _KEEP = 5  # control files and exports of this many batches back are kept

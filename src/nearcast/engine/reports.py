@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from nearcast.engine.settings import Settings, write_atomic
+from nearcast.engine.files import write_atomic
+from nearcast.engine.settings import Settings
 from nearcast.engine.shard import Report
 from nearcast.routing import Load
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from nearcast.engine.files import write_atomic
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.routing import choose
@@ -109,27 +110,3 @@ def check_bound(settings: Settings, folder: Path) -> None:
         raise NearcastError(f"{folder}: not empty, and not a nearcast checkpoint")
     folder.mkdir(parents=True, exist_ok=True)
     write_atomic(path, json.dumps(now, indent=1).encode())
-
-
-def cannot_write(path: Path, error: OSError) -> NearcastError:
-    """A full disk as one clear line: nothing counts until it is written whole."""
-    return NearcastError(
-        f"cannot write {path}: {error.strerror}; make room and run the same command again, "
-        "it goes on where it stopped"
-    )
-
-
-def write_atomic(path: Path, data: bytes) -> None:
-    """Write a file that is either whole or not there, whatever happens meanwhile."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    finally:
-        temporary.unlink(missing_ok=True)

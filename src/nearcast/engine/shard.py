@@ -15,8 +15,9 @@ import pyarrow as pa
 from nearcast.engine import faults
 from nearcast.engine.batch import Ordered, in_order
 from nearcast.engine.envelope import Directions, Envelope
+from nearcast.engine.files import write_atomic
 from nearcast.engine.moves import Export, make_routers
-from nearcast.engine.settings import Settings, write_atomic
+from nearcast.engine.settings import Settings
 from nearcast.engine.sinks import BatchFiles
 from nearcast.engine.state import Delta, Manifest, StateFiles, ids_table, snapshot
 from nearcast.index import LocalIndex

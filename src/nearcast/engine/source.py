@@ -15,8 +15,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from nearcast.engine.settings import write_atomic
-from nearcast.wire.splits import Split
+from nearcast.engine.files import write_atomic
+from nearcast.wire.split import Split
 
 SCHEMA = "split binary"
 

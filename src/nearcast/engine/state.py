@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from nearcast.engine.settings import cannot_write
+from nearcast.engine.files import cannot_write
 from nearcast.index import LocalIndex
 from nearcast.model.errors import NearcastError
 from nearcast.wire.tables import CONTROLS, NEVER, RESULTS, empty, from_bytes, to_bytes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nearcast.kernels.jsonkeys import SLOW, count_lines, line_keys
 from nearcast.model.errors import Invalid, NearcastError
-from nearcast.wire.splits import Split
+from nearcast.wire.split import Split
 from nearcast.wire.times import timestamps_ms, to_ms
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz", ".gz", ".parquet")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from nearcast.kernels.ragged import gather
 from nearcast.wire.logs import Log
-from nearcast.wire.splits import Split
+from nearcast.wire.split import Split
 
 _RUNS = 32  # a batch of more separate runs than this is spooled
 

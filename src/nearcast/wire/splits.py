@@ -1,11 +1,10 @@
-"""Splits: the pieces of a log that one task decodes, and how they are read."""
+"""Reading splits: from bytes or rows to tables."""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,23 +14,8 @@ from nearcast.model.space import Space
 from nearcast.wire.columns import decode_columns
 from nearcast.wire.decode import Decoded, Publishes, SplitBuilder, no_collector
 from nearcast.wire.jsonl import decode_jsonl
+from nearcast.wire.split import Split
 from nearcast.wire.tables import REJECTS
-
-
-class Split(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A piece of a log: where its bytes or rows are, and what to call them in rejects."""
-
-    format: str  # jsonl, parquet (row groups), arrow (record batches of a spool), reject
-    path: str
-    name: str  # the file as the user knows it
-    start: int = 0  # jsonl: first byte; parquet, arrow: first row group or record batch
-    length: int = 0  # jsonl: bytes; parquet, arrow: how many
-    first_line: int = 1  # number of the first line or row in the file
-    lines: str = ""  # a spool's file of line numbers (int64: file, line), when they are not a run
-    names: tuple[str, ...] = ()  # the files that those numbers mean
-    reason: str = ""  # reject: why the file, or its rest, cannot be read
-    line_start: int = 0  # first of `lines`
-    final: bool = False  # of the last batch of its plan
 
 
 def read_split(split: Split, space: Space, number: int) -> Decoded:

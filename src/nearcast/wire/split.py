@@ -1,0 +1,21 @@
+"""Splits: the pieces of a log that one task decodes. Imports nothing that takes long to load."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Split(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A piece of a log: where its bytes or rows are, and what to call them in rejects."""
+
+    format: str  # jsonl, parquet (row groups), arrow (record batches of a spool), reject
+    path: str
+    name: str  # the file as the user knows it
+    start: int = 0  # jsonl: first byte; parquet, arrow: first row group or record batch
+    length: int = 0  # jsonl: bytes; parquet, arrow: how many
+    first_line: int = 1  # number of the first line or row in the file
+    lines: str = ""  # a spool's file of line numbers (int64: file, line), when they are not a run
+    names: tuple[str, ...] = ()  # the files that those numbers mean
+    reason: str = ""  # reject: why the file, or its rest, cannot be read
+    line_start: int = 0  # first of `lines`
+    final: bool = False  # of the last batch of its plan
