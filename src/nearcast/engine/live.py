@@ -13,6 +13,7 @@ from nearcast.wire.split import Split
 
 POLL_SECONDS = 0.2
 _CHUNK = 1 << 26
+_WAITING = 2  # batches
 
 
 class Tailer:
@@ -61,9 +62,22 @@ class Tailer:
     def _watch(self) -> None:
         while not self._done.wait(POLL_SECONDS):
             try:
-                self.poll()
+                if not self.behind():
+                    self.poll()
             except (OSError, NearcastError) as error:  # a folder comes back, a full disk has room
                 self.error = error
+
+    def behind(self) -> bool:
+        """Whether batches wait already: what comes meanwhile then makes one larger batch."""
+        reports = self.checkpoint / "reports"
+        return (
+            self._next >= _WAITING and not (reports / f"{self._next - _WAITING:012d}.json").exists()
+        )
+
+    @property
+    def planned(self) -> int:
+        """Batches planned so far."""
+        return self._next
 
     def poll(self) -> None:
         """Look once, and plan what is new."""

@@ -11,6 +11,7 @@ import numpy as np
 from nearcast.engine.settings import Settings
 from nearcast.index.arena import Memory
 from nearcast.index.notify import render
+from nearcast.kernels.jsonkeys import count_lines, line_keys
 from nearcast.model.jit import cache_dir
 from nearcast.routing import choose
 from nearcast.wire.jsonl import decode_jsonl
@@ -22,7 +23,13 @@ _QUERIES = (
     {"kind": "range", "region": _TRIANGLE, "where": "a"},
     {"kind": "knn", "at": [0, 0], "k": 1, "window": 5, "where": "a"},
 )
+_MANY = 300  # more than the first tables hold, so that they grow
 _EVENTS = [
+    *(
+        {"op": "subscribe", "id": f"many {n}", "time": 0, "query": {**q, "where": f"w{n}"}}
+        for n in range(_MANY)
+        for q in _QUERIES[::2]
+    ),
     *({"op": "subscribe", "id": str(n), "time": 0, "query": q} for n, q in enumerate(_QUERIES)),
     *(
         {"op": "publish", "id": str(n), "time": 4 * n, "at": [0.5 / (n + 1), 0.1], "text": "a"}
@@ -55,6 +62,8 @@ def warm(settings: Settings) -> None:
 
 def load_kernels(settings: Settings) -> None:
     """Call every kernel of a run once: from the cache of this machine, or compiled now."""
+    data = np.frombuffer(_LOG, np.uint8)
+    line_keys(data, count_lines(data))
     for kind, strategy in choose(settings.strategies).items():
         decoded = decode_jsonl(_LOG, settings.space)
         index = strategy.index(kind, settings.space, Memory())

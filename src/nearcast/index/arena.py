@@ -103,7 +103,7 @@ class Arena(Storage):
         """Whether the arena holds exactly what the batch of `token` left."""
         try:
             return (self.folder / "token").read_text() == self._mark(token)
-        except OSError:
+        except (OSError, ValueError):  # ValueError: what it holds is no text
             return False
 
     def _sizes(self) -> str:

@@ -14,7 +14,7 @@ class Broadcast(Router):
 
     name = "broadcast"
     paper = "baseline"
-    about = "every subscription and every object to every shard; one of them reports"
+    about = "everything to every shard, one reports; with its scan, for checking only"
     kinds = ("range", "knn")
     indexes = {"range": "scan", "knn": "scan"}  # noqa: RUF012 -- a constant of the class
     by_id = True
