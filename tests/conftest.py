@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -14,10 +12,6 @@ import pytest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Before a test module imports a kernel: Numba reads its cache folder when it compiles.
-if find_spec("nearcast.kernels.cache"):
-    import_module("nearcast.kernels.cache").configure()
 
 DEFAULT_SEED = 20_260_101
 

@@ -13,6 +13,9 @@ class Disk:
         self.folder = folder
         folder.mkdir()
         self.mounted = self._mount("size=64k")
+        if not self.mounted:
+            folder.rmdir()
+            folder.touch()
 
     def _mount(self, options: str) -> bool:
         command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(self.folder)]
@@ -20,10 +23,6 @@ class Disk:
             return subprocess.run(command, capture_output=True, check=False).returncode == 0
         except FileNotFoundError:
             return False
-
-        if not self.mounted:
-            folder.rmdir()
-            folder.touch()
 
     def make_room(self) -> None:
         """Writing works again."""

@@ -1,0 +1,68 @@
+"""The steps of the engine against the oracle, without a JVM: many logs, cuts and strategies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.engine.contract import Miniature, difference, expected, told, write_log
+
+from nearcast.engine.live import Tailer
+from nearcast.engine.settings import Settings
+from nearcast.model.space import Space
+from nearcast.testing.logs import random_log
+from nearcast.testing.oracle import Order
+
+STRATEGIES = (
+    {},
+    {"range": "random", "knn": "random"},
+    {"range": "random+pyramid", "knn": "hash"},
+    {"range": "broadcast", "knn": "random+scan"},
+    {"range": "random+scan", "knn": "broadcast+inverted"},
+)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("order", ["time", "arrival"])
+def test_neither_shards_nor_batches_show(seed: int, order: Order, tmp_path: Path) -> None:
+    rng = Random(f"{seed} {order}")
+    space = rng.choice(list(Space))
+    events = random_log(seed, space, 80, rng.choice((0.0, 0.3)), late_controls=True)
+    settings = Settings(
+        space=space,
+        shards=rng.choice((1, 2, 3, 5)),
+        strategies=STRATEGIES[seed % len(STRATEGIES)],
+        order=order,
+        arena=str(tmp_path / "arena"),
+    )
+    run = Miniature(settings, tmp_path)
+    (tmp_path / "in").mkdir()
+    log = write_log(tmp_path / "in" / "log.jsonl", events)
+    batch_events, splits = rng.choice((3, 10, 25, 1000)), rng.choice((1, 2, 3))
+    if order == "time":
+        run.plan(log, batch_events, splits)
+    else:
+        Tailer([log.parent], run.checkpoint, batch_events, splits).poll()
+    run.finish()
+    assert difference(told(run.out), expected(events, space, order)) == ""
+
+
+def test_a_cut_within_an_instant_does_not_show(tmp_path: Path) -> None:
+    """The window lets go at 5, but at 5 the subscription has ended, as the next batch says."""
+    query = {"kind": "knn", "at": [0, 0], "k": 1, "window": 5}
+    events = [
+        {"op": "subscribe", "id": "s", "time": 0, "query": query},
+        {"op": "publish", "id": "o", "time": 0, "at": [0, 0]},
+        {"op": "unsubscribe", "id": "another", "time": 5},
+        {"op": "unsubscribe", "id": "s", "time": 5},
+    ]
+    wanted = expected(events, "geographic")
+    assert wanted.total() == 1
+    for batch_events in (1, 2, 3, 4):
+        folder = tmp_path / f"{batch_events}"
+        folder.mkdir()
+        run = Miniature(Settings(shards=1, arena=str(folder / "arena")), folder)
+        run.plan(write_log(folder / "log.jsonl", events), batch_events)
+        run.finish()
+        assert difference(told(run.out), wanted) == ""
