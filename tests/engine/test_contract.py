@@ -14,7 +14,7 @@ from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
 
-STRATEGIES = (
+STRATEGIES: tuple[dict[str, str], ...] = (
     {},
     {"range": "random", "knn": "random"},
     {"range": "random+pyramid", "knn": "hash"},

@@ -139,5 +139,5 @@ def _stream(spark: SparkSession, folder: Path, form: str) -> DataFrame:
 
 def test_a_data_frame_that_is_no_stream(tmp_path: Path, spark: SparkSession) -> None:
     frame = spark.range(3)
-    with pytest.raises(NearcastError, match=r"not a stream; use spark\.readStream, or replay"):
+    with pytest.raises(NearcastError, match=r"stream; use spark\.readStream, or replay"):
         Engine(spark=spark).run(frame, tmp_path / "out", tmp_path / "checkpoint")

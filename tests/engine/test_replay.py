@@ -73,9 +73,9 @@ def test_each_shard_has_a_partition_of_its_own(tmp_path: Path, spark: SparkSessi
     reader = spark.read.format("statestore").option("stateVarName", "manifest")
     rows: list[Any] = reader.load(str(tmp_path / "checkpoint" / "spark")).collect()
     places = {row.key.shard: row.partition_id for row in rows}
-    assert places == {key: n for n, key in enumerate(shard_keys(spark, 5))}
+    assert places == {key: n for n, key in enumerate(shard_keys(5))}
     for shards in (1, 2, 7, 16):
-        assert len(set(shard_keys(spark, shards))) == shards
+        assert len(set(shard_keys(shards))) == shards
 
 
 def test_net_changes_are_the_difference_of_a_batch(tmp_path: Path, spark: SparkSession) -> None:

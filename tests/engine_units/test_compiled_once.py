@@ -50,7 +50,8 @@ def test_a_run_needs_nothing_that_was_not_loaded(
     log = random_log(3, Space.GEOGRAPHIC, 120)
     step = ShardStep(settings, str(tmp_path / "state"), "run", str(tmp_path / "out"))
     manifest = Manifest()
-    for batch, lines in enumerate([log[:60], log[60:], ["broken"]]):
+    batches: list[list[Any]] = [log[:60], log[60:], ["broken"]]
+    for batch, lines in enumerate(batches):
         data = "\n".join(json.dumps(line) for line in lines).encode()
         decoded = decode_jsonl(data, settings.space)
         route = RouteStep(settings, str(tmp_path / "state"), batch)

@@ -6,7 +6,6 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,9 +26,9 @@ class Lists:
         self._set(np.zeros((rows, 3), np.uint64), np.zeros((entries, pl.ENTRY), np.int32), meta)
 
     def _set(self, table: Any, pool: Any, meta: Any) -> None:
-        tags = np.zeros(len(table), np.uint8)
-        pl.retag(table, tags)
-        self.state = pl.Postings(table, tags, pool, pool.view(np.float32), meta)
+        marks = np.zeros(max(len(table) // 8, 1), np.uint64)
+        pl.mark_all(table, marks)
+        self.state = pl.Postings(table, marks, pool, pool.view(np.float32), meta)
 
     def add(self, key: int, slot: int, box: Box = (0, 0, 1, 1)) -> None:
         table, pool, meta = self.state.table, self.state.pool, self.state.meta
@@ -48,7 +47,7 @@ class Lists:
         return [(int(self.state.pool[e, 0]), tuple(self.state.boxes[e, 1:].tolist())) for e in rows]
 
 
-# Few keys make long lists; equal bits above the lowest byte make long probes, equal tags too.
+# Few keys make long lists; equal bits above the lowest byte make long probes.
 keys = st.one_of(
     st.integers(1, 6),
     st.integers(0, 3).map(lambda n: 0x5500 | 2 * n + 1),
@@ -132,6 +131,15 @@ def test_find_and_rehash(found: set[int]) -> None:
             assert table[pl.find(table, np.uint64(key))].tolist() == [key, n, 2 * n]
 
 
-@pytest.mark.parametrize("key", [1, 0x100, 2**64 - 1])
-def test_no_tag_is_that_of_an_empty_row(key: int) -> None:
-    assert pl.tag_of(np.uint64(key)) != 0
+@quick
+@given(st.sets(st.integers(1, 2**64 - 1), min_size=1, max_size=12))
+def test_every_key_is_marked(found: set[int]) -> None:
+    lists = Lists(entries=64)
+    for key in found:
+        lists.add(key, 1)
+    anew = np.zeros_like(lists.state.marks)
+    pl.mark_all(lists.state.table, anew)
+    for marks in (lists.state.marks, anew):
+        assert all(pl.marked(lists.state._replace(marks=marks), np.uint64(k)) for k in found)
+    empty = lists.state._replace(marks=np.zeros_like(anew))
+    assert not any(pl.marked(empty, np.uint64(k)) for k in found)

@@ -55,10 +55,10 @@ class CompiledIndex(LocalIndex):
         self.load()
 
     def load(self) -> None:
-        self._meta = self.storage.array("meta", np.int64, 1, sl.META + pl.META + 2)
+        self._meta = self.storage.array("meta", np.int64, 1, sl.META + pl.META + 3)
         self._slots_meta = self._meta[: sl.META]
         self._lists_meta = self._meta[sl.META : sl.META + pl.META]
-        self._post_meta = self._meta[sl.META + pl.META : sl.META + pl.META + 2]
+        self._post_meta = self._meta[sl.META + pl.META :]
         self._ends = np.empty((0, 5), np.int64)
         if self._lists_meta[pl.TOP] == 0:
             self._lists_meta[pl.FREE :] = -1
@@ -84,7 +84,7 @@ class CompiledIndex(LocalIndex):
         )
         lists = pl.Postings(
             get("keys", np.uint64, 3, 128),
-            get("tags", np.uint8, 1, 128),
+            get("marks", np.uint64, 1, 128 // 8),
             pool,
             pool.view(np.float32),
             self._lists_meta,
@@ -159,8 +159,8 @@ class CompiledIndex(LocalIndex):
             size = _power((int(tops[pl.KEYS]) + words * 16) * 10 // 8 + 1)
             new = self.storage.table("keys", 3, size)
             pl.rehash(old, new)
-            self.storage.discard("tags")
-            pl.retag(new, self.storage.array("tags", np.uint8, 1, size))
+            self.storage.discard("marks")
+            pl.mark_all(new, self.storage.array("marks", np.uint64, 1, size // 8))
         else:
             longest = int((lists.table[:, 2] >> np.uint64(32)).max())
             self.storage.array(

@@ -25,7 +25,7 @@ class Index(NamedTuple):
     slots: Slots
     lists: Postings
     words: NDArray[np.uint64]  # [2ⁿ, 3]: word, bits of the levels it has lists at, times it is used
-    meta: NDArray[np.int64]  # [2]: words in the table, subscriptions posted
+    meta: NDArray[np.int64]  # [3]: words in the table, subscriptions posted, bits of levels in use
     stack: NDArray[np.uint8]  # scratch for programs
 
 
@@ -81,6 +81,7 @@ def _post_box(
     level = level_of(c - a, d - b) if cells else ROOT
     row = _word_row(ix, word)
     ix.words[row, LEVELS] |= np.uint64(1) << np.uint64(level)
+    ix.meta[2] |= np.int64(1) << level
     for column in range(cell_at(level, a), cell_at(level, c) + 1):
         for line in range(cell_at(level, b), cell_at(level, d) + 1):
             if not pl.add(ix.lists, cell_key(word, level, column, line), slot, box):
@@ -98,6 +99,7 @@ def _post_word(
         _outward(box, -np.inf, -np.inf, np.inf, np.inf)
         row = _word_row(ix, word)
         ix.words[row, LEVELS] |= np.uint64(1) << np.uint64(ROOT)
+        ix.meta[2] |= np.int64(1) << ROOT
         return pl.add(ix.lists, cell_key(word, ROOT, 0, 0), slot, box)
     boxes = (half[slot, sl.FLAGS] >> sl.BOXES_SHIFT) & sl.BOXES_MASK
     if boxes == 0:

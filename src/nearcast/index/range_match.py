@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nearcast.index.posting import LEVELS, UNIVERSAL, Index
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
-from nearcast.kernels.cells import ROOT, cell_at, cell_key
+from nearcast.kernels.cells import ROOT, cell_at, cell_hash, key_in
 from nearcast.kernels.program import all_held, satisfied
 from nearcast.model.geometry import region_contains
 from nearcast.model.jit import njit
@@ -20,8 +20,9 @@ from nearcast.wire.tables import ObjectColumns
 NEXT, FOUND, EXAMINED, LOOKUPS, SCANNED = 0, 1, 2, 3, 4
 TOUCHED = 6  # no figure: what it holds only keeps loads from being optimised away
 COUNTS = 7
-_LOOKUPS = 1024  # a round
+_LOOKUPS = 2048  # a round
 _CANDIDATES = 4096
+_FEW = 6  # levels
 
 
 @njit
@@ -58,6 +59,8 @@ class Stages(NamedTuple):
     length: NDArray[np.int64]
     object: NDArray[np.int32]  # a candidate: object number and slot
     slot: NDArray[np.int32]
+    cell: NDArray[np.uint64]  # of one object, at each level in use
+    bit: NDArray[np.uint64]  # of that level
 
 
 def make_stages(longest: int) -> Stages:
@@ -70,27 +73,39 @@ def make_stages(longest: int) -> Stages:
         np.empty(lookups, np.int64),
         np.empty(_CANDIDATES, np.int32),
         np.empty(_CANDIDATES, np.int32),
+        np.empty(ROOT + 1, np.uint64),
+        np.empty(ROOT + 1, np.uint64),
     )
 
 
 @njit
-def _add_keys(ix: Index, word: np.uint64, x: float, y: float, i: int, st: Stages, n: int) -> int:
-    """Add a look-up for every level at which `word` has lists; how many there are now."""
-    found = pl.find(ix.words, word)
-    if found < 0:
-        return n
-    levels = ix.words[found, LEVELS]
+def _cells(ix: Index, x: float, y: float, st: Stages) -> int:
+    """Hash the cell of (x, y) at each level in use; how many levels there are."""
+    used = np.uint64(ix.meta[2])
+    n = 0
     level = 0
-    while levels != np.uint64(0):
-        if levels & np.uint64(1):
-            column, line = 0, 0
-            if level != ROOT:
-                column, line = cell_at(level, x), cell_at(level, y)
-            st.number[n] = i
-            st.key[n] = cell_key(word, level, column, line)
+    while used != np.uint64(0):
+        if used & np.uint64(1):
+            st.cell[n] = cell_hash(level, cell_at(level, x), cell_at(level, y))
+            st.bit[n] = np.uint64(1) << np.uint64(level)
             n += 1
-        levels >>= np.uint64(1)
+        used >>= np.uint64(1)
         level += 1
+    return n
+
+
+@njit
+def _add_keys(ix: Index, word: np.uint64, i: int, levels: int, st: Stages, n: int) -> int:
+    """Add a look-up for every level at which `word` may have lists; how many there are now."""
+    bits = np.uint64(0xFFFFFFFF)
+    if levels > _FEW or word == UNIVERSAL:  # with few levels, marks are cheaper than this table
+        found = pl.find(ix.words, word)
+        bits = ix.words[found, LEVELS] if found >= 0 else np.uint64(0)
+    for j in range(levels):
+        if bits & st.bit[j]:
+            st.number[n] = i
+            st.key[n] = key_in(st.cell[j], word)
+            n += 1
     return n
 
 
@@ -101,10 +116,10 @@ def _gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[i
     i = first
     while i < len(o.order) and n < _LOOKUPS:
         row = o.order[i]
-        x, y = o.x[row], o.y[row]
-        n = _add_keys(ix, UNIVERSAL, x, y, i, st, n)
+        levels = _cells(ix, o.x[row], o.y[row], st)
+        n = _add_keys(ix, UNIVERSAL, i, levels, st, n)
         for w in range(o.word_offsets[row], o.word_offsets[row + 1]):
-            n = _add_keys(ix, o.words[w], x, y, i, st, n)
+            n = _add_keys(ix, o.words[w], i, levels, st, n)
         i += 1
     return i, n
 
@@ -115,15 +130,13 @@ def _find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int
     p = ix.lists
     touched = np.uint64(0)
     some = 0
-    for j in range(n):  # most keys have no list: their tags say so
-        row = pl.likely(p, pl.home(len(p.tags), st.key[j]), st.key[j])
-        if row >= 0:
-            st.number[some] = st.number[j]
-            st.key[some] = st.key[j]
-            st.first[some] = row
-            some += 1
+    for j in range(n):
+        number, key = st.number[j], st.key[j]
+        st.number[some] = number
+        st.key[some] = key
+        some += pl.marked(p, key)
     for j in range(some):
-        touched ^= p.table[st.first[j], 0]
+        touched ^= p.table[pl.home(len(p.table), st.key[j]), 0]
     kept = 0
     for j in range(some):
         first, length = pl.entries(p, st.key[j])
@@ -135,7 +148,7 @@ def _find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int
             kept += 1
     for j in range(kept):
         touched ^= np.uint64(p.pool[st.first[j], 0])
-    counts[LOOKUPS] += n
+    counts[LOOKUPS] += some
     counts[TOUCHED] ^= np.int64(touched)
     return kept
 

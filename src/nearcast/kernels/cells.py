@@ -43,9 +43,20 @@ def cell_at(level: int, v: float) -> int:
 
 
 @njit
-def cell_key(word: np.uint64, level: int, column: int, row: int) -> np.uint64:
-    """Key of (word, cell). Two that share a key share a list, which costs time, never truth."""
+def cell_hash(level: int, column: int, row: int) -> np.uint64:
+    """A hash of a cell."""
     h = mix64(np.uint64(column) * _GOLDEN + np.uint64(level + 1))
-    h = mix64(h ^ (np.uint64(row) * _GOLDEN))
-    key = mix64(h ^ word)
+    return mix64(h ^ (np.uint64(row) * _GOLDEN))
+
+
+@njit
+def key_in(cell: np.uint64, word: np.uint64) -> np.uint64:
+    """Key of a word in a cell. Two that share a key share a list, which costs time, never truth."""
+    key = mix64(cell ^ word)
     return key if key != np.uint64(0) else np.uint64(1)
+
+
+@njit
+def cell_key(word: np.uint64, level: int, column: int, row: int) -> np.uint64:
+    """Key of (word, cell)."""
+    return key_in(cell_hash(level, column, row), word)

@@ -30,7 +30,7 @@ class Postings(NamedTuple):
     """State of a set of posting lists; all arrays may be memory-mapped."""
 
     table: NDArray[np.uint64]  # [capacity, 3]: key, first entry, count | room << 32
-    tags: NDArray[np.uint8]  # [capacity]: a byte of the key, 0 where the row is empty
+    marks: NDArray[np.uint64]  # [capacity / 8]: a bit for each of 8 · capacity places, see `marked`
     pool: NDArray[np.int32]  # [entries, ENTRY]
     boxes: NDArray[np.float32]  # the same memory as `pool`, read as float32
     meta: NDArray[np.int64]  # [META]
@@ -40,19 +40,13 @@ _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _NONE = np.uint64(0)
 _BYTE = np.uint64(8)
-_LAST = np.uint64(0xFF)
+_MARK = np.uint64(20)
 
 
 @njit
 def home(rows: int, key: np.uint64) -> int:
     """The row where the search for `key` begins. Keys are hashes: their bits are spread."""
     return np.int64((key >> _BYTE) & np.uint64(rows - 1))
-
-
-@njit
-def tag_of(key: np.uint64) -> np.uint8:
-    """The byte that stands for `key` in `tags`; never 0."""
-    return np.uint8((key & _LAST) | np.uint64(1))
 
 
 @njit
@@ -78,26 +72,29 @@ def rehash(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
 
 
 @njit
-def retag(table: NDArray[np.uint64], tags: NDArray[np.uint8]) -> None:
-    """Make `tags` anew from `table`."""
-    for i in range(len(table)):
-        tags[i] = tag_of(table[i, 0]) if table[i, 0] != _NONE else np.uint8(0)
+def _mark_of(marks: int, key: np.uint64) -> tuple[int, np.uint64]:
+    """(word, bit) of `key` in marks of that many words; other bits of the key than `home` uses."""
+    place = (key >> _MARK) & np.uint64(marks * 64 - 1)
+    return np.int64(place >> np.uint64(6)), np.uint64(1) << (place & np.uint64(63))
 
 
 @njit
-def likely(p: Postings, row: int, key: np.uint64) -> int:
-    """The first row from `row` on whose tag is that of `key`; -1 if an empty one comes first.
+def marked(p: Postings, key: np.uint64) -> bool:
+    """Whether there may be a list of `key`: one bit a key, an eighth of the places set at most.
 
-    The tags are a twenty-fourth of the table: what has no list is refused without leaving the
-    processor's cache.
+    Most look-ups find nothing; this says so from a twenty-fourth of the memory of the table.
     """
-    mask = np.int64(len(p.tags) - 1)
-    tag = tag_of(key)
-    while p.tags[row] != 0:
-        if p.tags[row] == tag:
-            return row
-        row = (row + 1) & mask
-    return -1
+    word, bit = _mark_of(len(p.marks), key)
+    return p.marks[word] & bit != _NONE
+
+
+@njit
+def mark_all(table: NDArray[np.uint64], marks: NDArray[np.uint64]) -> None:
+    """Make `marks` (all zero) fit `table`."""
+    for i in range(len(table)):
+        if table[i, 0] != _NONE:
+            word, bit = _mark_of(len(marks), table[i, 0])
+            marks[word] |= bit
 
 
 @njit
@@ -132,7 +129,8 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> boo
             return False
         row = -1 - row
         p.table[row, 0] = key
-        p.tags[row] = tag_of(key)
+        word, bit = _mark_of(len(p.marks), key)
+        p.marks[word] |= bit
         p.table[row, 1] = np.uint64(first)
         p.table[row, 2] = np.uint64(1) << _HALF
         p.meta[KEYS] += 1
@@ -163,9 +161,7 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> boo
 @njit
 def entries(p: Postings, key: np.uint64) -> tuple[int, int]:
     """First entry and number of entries of the list of `key`; (0, 0) if there is none."""
-    row = likely(p, home(len(p.tags), key), key)
-    while row >= 0:
-        if p.table[row, 0] == key:
-            return np.int64(p.table[row, 1]), np.int64(p.table[row, 2] & _LOW)
-        row = likely(p, (row + 1) & np.int64(len(p.tags) - 1), key)
-    return 0, 0
+    row = find(p.table, key)
+    if row < 0:
+        return 0, 0
+    return np.int64(p.table[row, 1]), np.int64(p.table[row, 2] & _LOW)
