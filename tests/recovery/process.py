@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_SECONDS = 240
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
 DRIVER = Path(__file__).with_name("driver.py")
 
 
@@ -105,7 +106,7 @@ class Replay:
         replay = {"logs": [str(log)], "out": str(self.out), "checkpoint": checkpoint}
         options = {
             "master": master,
-            "spark": {"spark.ui.enabled": "false", **(spark or {})},
+            "spark": {**_QUIET, **(spark or {})},
             "engine": {"arena": str(folder / "arena"), **engine},
             "replay": {**replay, "batch_events": batch_events},
         }
