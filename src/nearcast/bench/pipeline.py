@@ -30,6 +30,8 @@ from nearcast.index.arena import Memory
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.wire.columns import decode_columns
+from nearcast.wire.decode import no_collector
+from nearcast.wire.jsonl import decode_jsonl
 from nearcast.wire.tables import CONTROLS, OBJECTS, join, object_columns
 from nearcast.workload import generate
 
@@ -253,6 +255,7 @@ def _bare(logs: Logs, figures: dict[str, float]) -> Iterator[Figure]:
         flat = [batch for batches in tables for batch in batches]
         return [decode_columns(b, space, split=n) for n, b in enumerate(flat)]
 
+    yield from _decoding(logs)
     controls = join([d.controls for d in decoded(logs.subscribes)], CONTROLS)
     objects = object_columns(join([d.objects for d in decoded(logs.parquet)], OBJECTS))
     for name in ("pyramid", "inverted"):
@@ -279,6 +282,31 @@ def _bare(logs: Logs, figures: dict[str, float]) -> Iterator[Figure]:
     for format_ in ("jsonl", "parquet"):
         ratio = figures[f"pipeline_us_{format_}"] / figures["bare_us"]
         yield {"figure": f"pipeline_to_bare_index_{format_}", "value": round(ratio, 2)}
+
+
+def _decoding(logs: Logs) -> Iterator[Figure]:
+    """Reading, checking and tokenising one event on one core, from memory."""
+    with logs.jsonl.open("rb") as file:
+        lines = b"".join(file.readlines(1 << 24))
+    with pq.ParquetFile(logs.parquet) as file:
+        rows = file.read_row_group(0).combine_chunks().to_batches()[0]
+    with pq.ParquetFile(logs.subscribes) as file:
+        asked = file.read_row_group(0).combine_chunks().to_batches()[0]
+    space = Space.GEOGRAPHIC
+    calls = {
+        "jsonl_publish": lambda: decode_jsonl(lines, space),
+        "parquet_publish": lambda: decode_columns(rows, space),
+        "parquet_subscribe": lambda: decode_columns(asked, space),
+    }
+    for name, call in calls.items():
+        best = float("inf")
+        for _ in range(3):
+            started = time.perf_counter()
+            with no_collector():
+                done = call()
+            best = min(best, time.perf_counter() - started)
+        events = done.objects.num_rows + done.controls.num_rows
+        yield {"figure": f"decode_us_{name}", "value": round(best / events * 1e6, 2)}
 
 
 def _restart(

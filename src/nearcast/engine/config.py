@@ -19,7 +19,7 @@ class RunTable(msgspec.Struct, forbid_unknown_fields=True):
     shards: int = 2
     changes: str = "every"
     trigger: str = "1 second"
-    batch_events: int = 250_000
+    batch_events: int = 500_000
     master: str = "local[*]"
     lateness_ms: int = 3_600_000
 

@@ -32,7 +32,7 @@ from nearcast.model.space import Space
 from nearcast.wire.logs import find_logs, open_log
 from nearcast.wire.plan import Planner
 
-BATCH_EVENTS = 250_000
+BATCH_EVENTS = 500_000
 _OURS = re.compile(r"nearcast\.model\.errors\.\w+: ([^\n]+)")
 
 
