@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from nearcast.index.arena import Memory
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.wire.columns import decode_columns
-from nearcast.wire.decode import no_collector
+from nearcast.wire.decode import Decoded, no_collector
 from nearcast.wire.jsonl import decode_jsonl
 from nearcast.wire.tables import CONTROLS, OBJECTS, join, object_columns
 from nearcast.workload import generate
@@ -293,7 +293,7 @@ def _decoding(logs: Logs) -> Iterator[Figure]:
     with pq.ParquetFile(logs.subscribes) as file:
         asked = file.read_row_group(0).combine_chunks().to_batches()[0]
     space = Space.GEOGRAPHIC
-    calls = {
+    calls: dict[str, Callable[[], Decoded]] = {
         "jsonl_publish": lambda: decode_jsonl(lines, space),
         "parquet_publish": lambda: decode_columns(rows, space),
         "parquet_subscribe": lambda: decode_columns(asked, space),
