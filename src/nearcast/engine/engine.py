@@ -203,7 +203,8 @@ class Engine:
         on_batch: OnBatch | None = None,
     ) -> Run:
         """Run the files of one or more folders as they appear and grow, until stopped."""
-        watched = [Path(f) for f in (folders if isinstance(folders, list) else [folders])]
+        # Resolved: the feed knows files by their paths, and must know them again after a restart.
+        watched = [Path(f).resolve() for f in (folders if isinstance(folders, list) else [folders])]
         for folder in watched:
             if not folder.is_dir():
                 raise NearcastError(f"{folder}: there is no such folder")
