@@ -18,6 +18,7 @@ from nearcast.wire.tables import (
     join,
     numbers,
     object_columns,
+    with_clock,
 )
 
 
@@ -50,7 +51,7 @@ def in_order(envelopes: list[Envelope], settings: Settings, now: int) -> Ordered
         until = np.maximum(numbers(objects["time"]), clock - settings.grace_ms)
         columns = object_columns(objects, until=until)
         floor = np.repeat(before, [t.num_rows for t in events])
-        controls = _with_clock(controls, np.maximum(numbers(controls["clock"]), floor))
+        controls = with_clock(controls, np.maximum(numbers(controls["clock"]), floor))
         at = np.searchsorted(numbers(objects["pos"]), numbers(controls["pos"]))
         return Ordered(controls, at.astype(np.int32), columns, clock, latest)
     if not any(e.final for e in envelopes):
@@ -64,14 +65,9 @@ def in_order(envelopes: list[Envelope], settings: Settings, now: int) -> Ordered
     by_time = _sorted(numbers(controls["time"]), numbers(controls["pos"]))
     if not np.array_equal(by_time, np.arange(len(by_time))):
         controls = controls.take(pa.array(by_time))
-    controls = _with_clock(controls, np.full(controls.num_rows, NEVER))
+    controls = with_clock(controls, np.full(controls.num_rows, NEVER))
     at = np.searchsorted(time[rows], numbers(controls["time"]), side="left")
     return Ordered(controls, at.astype(np.int32), columns, clock, latest)
-
-
-def _with_clock(controls: pa.RecordBatch, clock: NDArray[np.int64]) -> pa.RecordBatch:
-    at = CONTROLS.get_field_index("clock")
-    return controls.set_column(at, CONTROLS.field(at), pa.array(clock))
 
 
 def _sorted(time: NDArray[np.int64], pos: NDArray[np.int64]) -> NDArray[np.int64]:

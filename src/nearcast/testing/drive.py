@@ -17,7 +17,7 @@ from nearcast.index.base import ENTER, EVENTS, Changes, LocalIndex
 from nearcast.model.space import Space
 from nearcast.testing.oracle import Order
 from nearcast.wire.jsonl import decode_jsonl
-from nearcast.wire.tables import CONTROLS, FOREVER, ObjectColumns, numbers, object_columns
+from nearcast.wire.tables import FOREVER, ObjectColumns, numbers, object_columns, with_clock
 
 __all__ = [
     "Batch",
@@ -110,10 +110,8 @@ def _batch(
     object_rows = np.array([row for kind, row in rows if kind == _OBJECT], np.int64)
     # Objects rest in the table as they arrived; `order` alone says which comes first.
     ascending = np.sort(object_rows)
-    column = CONTROLS.get_field_index("clock")
-    passed = pa.array(before[~is_object])
     return Batch(
-        controls.take(pa.array(control_rows)).set_column(column, CONTROLS.field(column), passed),
+        with_clock(controls.take(pa.array(control_rows)), before[~is_object]),
         objects_before[~is_object].astype(np.int32),
         object_columns(objects.take(pa.array(ascending)), np.searchsorted(ascending, object_rows)),
         clocks[is_object],

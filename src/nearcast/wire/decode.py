@@ -18,7 +18,7 @@ from nearcast.model.errors import Invalid
 from nearcast.model.space import Space, check_position
 from nearcast.wire.shapes import AskShape, EventShape, SubscribeShape, UnsubscribeShape
 from nearcast.wire.subscriptions import ControlBuilder, json_body
-from nearcast.wire.tables import CONTROLS, NEVER, OBJECTS, REJECTS, empty, table_of
+from nearcast.wire.tables import NEVER, OBJECTS, REJECTS, empty, table_of, with_clock
 from nearcast.wire.words import object_words
 
 EXCERPT = 200  # characters of a refused event that its reject shows
@@ -125,7 +125,7 @@ class SplitBuilder:
         self._times.append((pos, time))
 
     def finish(self, publishes: Publishes) -> Decoded:
-        """The split as tables. Positions outside the space are refused here, all at once."""
+        """The split as tables, with the clock of each event."""
         objects = publishes.table()
         self.events["publish"] += objects.num_rows
         self.events["reject"] += len(self._rejects)
@@ -139,8 +139,8 @@ class SplitBuilder:
             clock[order] = np.maximum.accumulate(time[order])
             before = np.empty_like(time)
             before[order] = np.concatenate([[NEVER], clock[order][:-1]])
-            objects = _with_clock(objects, OBJECTS, clock[: objects.num_rows])
-            controls = _with_clock(controls, CONTROLS, before[objects.num_rows :])
+            objects = with_clock(objects, clock[: objects.num_rows])
+            controls = with_clock(controls, before[objects.num_rows :])
         return Decoded(
             objects,
             controls,
@@ -148,13 +148,6 @@ class SplitBuilder:
             int(time.max(initial=NEVER)),
             self.events,
         )
-
-
-def _with_clock(
-    table: pa.RecordBatch, schema: pa.Schema, clock: NDArray[np.int64]
-) -> pa.RecordBatch:
-    at = schema.get_field_index("clock")
-    return table.set_column(at, schema.field(at), pa.array(clock))
 
 
 def misplaced(space: Space, x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:

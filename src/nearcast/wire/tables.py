@@ -151,6 +151,12 @@ def list_column(offsets: NDArray[np.int64], values: NDArray[Any], type_: pa.Data
     )
 
 
+def with_clock(table: pa.RecordBatch, clock: NDArray[np.int64]) -> pa.RecordBatch:
+    """OBJECTS or CONTROLS with another clock."""
+    at = table.schema.get_field_index("clock")
+    return table.set_column(at, table.schema.field(at), pa.array(clock))
+
+
 def object_columns(
     batch: pa.RecordBatch,
     order: NDArray[np.int64] | None = None,
