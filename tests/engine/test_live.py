@@ -15,7 +15,7 @@ from tests.engine.contract import difference, expected, refused, told
 from tests.engine.test_inputs import SCHEMA, columns
 
 from nearcast.engine import Engine
-from nearcast.engine.engine import Run
+from nearcast.engine.run import Run
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log

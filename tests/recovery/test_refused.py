@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from tests.engine.contract import difference, expected, told, write_log
 
 from nearcast.engine import Engine
-from nearcast.engine.engine import _run_name
 from nearcast.engine.ledger import Ledger
 from nearcast.engine.live import Tailer
+from nearcast.engine.run import _run_name
 from nearcast.engine.settings import Settings, check_bound
 from nearcast.engine.source import Feed
 from nearcast.model.errors import NearcastError

@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nearcast.engine.engine import Engine, Run
+    from nearcast.engine.engine import Engine
+    from nearcast.engine.run import Run
 
 __all__ = ["Engine", "Run"]
 

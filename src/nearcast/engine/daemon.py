@@ -12,6 +12,8 @@ import sys
 
 def load() -> None:
     """What every worker of a run needs."""
+    import nearcast.engine.route
+    import nearcast.engine.shard
     import nearcast.engine.steps
     from nearcast.engine.settings import Settings
     from nearcast.engine.warm import load_kernels

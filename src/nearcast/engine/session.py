@@ -6,11 +6,15 @@ import atexit
 import os
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
+
+from nearcast.engine import jvm
 
 _NEEDED = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -22,6 +26,8 @@ _NEEDED = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.metricsEnabled": "false",
     "spark.sql.adaptive.enabled": "false",
+    # Without it both steps get the same environment, so that one daemon forks all workers.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.python.worker.reuse": "true",
     "spark.python.daemon.module": "nearcast.engine.daemon",
     "spark.shuffle.compress": "false",  # envelopes stay on the machine, or are hardly compressible
@@ -33,8 +39,6 @@ _LOCAL = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "2g",
     "spark.python.unix.domain.socket.enabled": "true",
-    # The JVM only carries bytes here: its second compiler would take cores from the kernels.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC",
 }
 
 
@@ -51,17 +55,34 @@ def create(
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    local = master.startswith("local")
+    chosen = {**_NEEDED, **(extra or {})}
+    if local:
+        chosen = {**_LOCAL, "spark.driver.extraJavaOptions": jvm.options(), **chosen}
     builder = SparkSession.builder.master(master).appName(app)
-    if master.startswith("local"):
-        for key, value in _LOCAL.items():
-            builder = builder.config(key, value)
-    for key, value in {**_NEEDED, **(extra or {})}.items():
+    for key, value in chosen.items():
         builder = builder.config(key, value)
-    with _elsewhere() if quiet else nullcontext():
+    with _elsewhere() if quiet else nullcontext(), jvm.at_home() if local else nullcontext():
         session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     prepare(session)
     return session
+
+
+def wake(session: SparkSession) -> None:
+    """Have the daemon of Python workers loaded while the driver still plans."""
+    threading.Thread(target=_run_nothing, args=(session,), daemon=True).start()
+
+
+def _run_nothing(session: SparkSession) -> None:
+    """One row through a function that does nothing, in the same environment as the steps."""
+    with suppress(Exception):  # a session that is stopped meanwhile: nobody needs it then
+        rows = session.range(1, numPartitions=1).mapInArrow(_same, "id long")
+        rows.write.format("noop").mode("overwrite").save()
+
+
+def _same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
 
 
 @contextmanager

@@ -1,28 +1,25 @@
-"""The two steps as Spark runs them: `mapInArrow` for routes, `transformWithState` for shards."""
+"""The two steps as Spark runs them: `mapInArrow` for routes, `transformWithState` for shards.
+
+Spark loads this module in a process of its own to ask the processor for its state; so what only
+the steps themselves need is imported when they run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import pandas as pd
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from nearcast.engine.envelope import unpack
-from nearcast.engine.route import RouteStep
-from nearcast.engine.settings import Settings
-from nearcast.engine.shard import ShardStep
-from nearcast.engine.source import read_row
-from nearcast.engine.state import Manifest
-from nearcast.wire.columns import decode_columns
-from nearcast.wire.decode import Decoded, no_collector
-from nearcast.wire.splits import read_split
+if TYPE_CHECKING:
+    import pandas as pd
 
-ENVELOPES = "shard int, envelope binary"
-REPORTS = "shard int, report binary"
+    from nearcast.engine.route import RouteStep
+    from nearcast.wire.decode import Decoded
+
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -50,6 +47,11 @@ def route_feed(
     """The route step over the splits of a feed."""
 
     def route(batches: Batches) -> Batches:
+        from nearcast.engine.route import RouteStep
+        from nearcast.engine.settings import Settings
+        from nearcast.engine.source import read_row
+        from nearcast.wire.splits import read_split
+
         chosen = Settings.from_json(settings)
         step = RouteStep(chosen, checkpoint, _batch_id())
         for batch in batches:
@@ -67,6 +69,11 @@ def route_columns(
     """The route step over rows with the columns of events, in the order of their partitions."""
 
     def route(batches: Batches) -> Batches:
+        from nearcast.engine.route import RouteStep
+        from nearcast.engine.settings import Settings
+        from nearcast.wire.columns import decode_columns
+        from nearcast.wire.decode import no_collector
+
         chosen = Settings.from_json(settings)
         step = RouteStep(chosen, checkpoint, _batch_id())
         context = TaskContext.get()
@@ -95,19 +102,26 @@ class ShardProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark's value state holds the manifest."""
         self.state = handle.getValueState("manifest", "value binary")
-        self.step = ShardStep(Settings.from_json(self.settings), **self.places)
 
     def handleInputRows(  # noqa: N802 -- Spark's name
         self, key: Any, rows: Iterator[pd.DataFrame], timer_values: Any
     ) -> Iterator[pd.DataFrame]:
         """One batch of one shard."""
+        import pandas as pd
+
+        from nearcast.engine.envelope import unpack
+        from nearcast.engine.settings import Settings
+        from nearcast.engine.shard import ShardStep
+        from nearcast.engine.state import Manifest
+
+        step = ShardStep(Settings.from_json(self.settings), **self.places)
         envelopes = [unpack(bytes(e)) for frame in rows for e in frame["envelope"]]
         held = self.state.get()
         manifest = Manifest()
         if held is not None:
             manifest = msgspec.msgpack.decode(bytes(held[0]), type=Manifest)
         shard = self.keys.index(key[0])
-        manifest, report = self.step.process(shard, envelopes, manifest)
+        manifest, report = step.process(shard, envelopes, manifest)
         self.state.update((msgspec.msgpack.encode(manifest),))
         yield pd.DataFrame({"shard": [shard], "report": [msgspec.msgpack.encode(report)]})
 

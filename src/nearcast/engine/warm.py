@@ -39,25 +39,29 @@ _EVENTS = [
 _LOG = msgspec.json.Encoder().encode_lines(_EVENTS)
 
 
-def is_warm() -> bool:
-    """Whether this machine has compiled these kernels before."""
-    return (cache_dir() / "ready").exists()
+def _ready(settings: Settings) -> Path:
+    chosen = ",".join(f"{kind}={name}" for kind, name in sorted(settings.strategies.items()))
+    return cache_dir() / f"ready {chosen}"
+
+
+def is_warm(settings: Settings) -> bool:
+    """Whether this machine has compiled the kernels of such a run before."""
+    return _ready(settings).exists()
 
 
 def warm(settings: Settings) -> None:
-    """Compile (or load) every kernel of a run, so that no batch waits for a compiler."""
-    cold = not is_warm()
-    if cold:
-        print(
-            "nearcast: compiling kernels, once on this machine (up to a minute) …",
-            file=sys.stderr,
-            flush=True,
-        )
+    """Compile every kernel of a run once on a machine, so that no batch waits for a compiler."""
+    if is_warm(settings):
+        return
+    print(
+        "nearcast: compiling kernels, once on this machine (up to a minute) …",
+        file=sys.stderr,
+        flush=True,
+    )
     load_kernels(settings)
-    if cold:
-        Path(cache_dir()).mkdir(parents=True, exist_ok=True)
-        (cache_dir() / "ready").touch()
-        print("nearcast: kernels are ready", file=sys.stderr, flush=True)
+    cache_dir().mkdir(parents=True, exist_ok=True)
+    _ready(settings).touch()
+    print("nearcast: kernels are ready", file=sys.stderr, flush=True)
 
 
 def load_kernels(settings: Settings) -> None:

@@ -23,22 +23,26 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-__all__ = ["cache_dir", "njit"]
+__all__ = ["cache_dir", "cache_home", "njit"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+def cache_home() -> Path:
+    """The folder of what is made once a machine: `NEARCAST_CACHE_DIR`, or below `~/.cache`."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(os.environ.get("NEARCAST_CACHE_DIR") or Path(home, "nearcast"))
+
+
 def cache_dir() -> Path:
     """The folder of compiled code for exactly this source, Numba, Python and processor."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    base = os.environ.get("NEARCAST_CACHE_DIR") or Path(home, "nearcast")
     digest = hashlib.sha256(f"{version('numba')} {sys.version} {platform.processor()}".encode())
     package = Path(__file__).resolve().parent.parent
     for source in sorted(package.rglob("*.py")):
         text = source.read_bytes()
         if b"njit" in text:
             digest.update(str(source).encode() + text)
-    return Path(base, "kernels-" + digest.hexdigest()[:16])
+    return Path(cache_home(), "kernels-" + digest.hexdigest()[:16])
 
 
 if TYPE_CHECKING:

@@ -1,0 +1,149 @@
+"""One run: settings, a checkpoint and a folder of results, and a live run's handle."""
+
+from __future__ import annotations
+
+import shutil
+import time
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from nearcast.engine.files import write_atomic
+from nearcast.engine.live import Tailer
+from nearcast.engine.query import explained, finish, stop, stream
+from nearcast.engine.reports import Reports, summarise, write_summary
+from nearcast.engine.session import shard_keys
+from nearcast.engine.settings import Settings, check_bound
+from nearcast.engine.sink import OnBatch, Sink
+from nearcast.engine.sinks import forget_temporary
+from nearcast.engine.steps import ShardProcessor, route_columns, route_feed
+from nearcast.index.notify import NOTIFICATIONS
+from nearcast.model.errors import NearcastError
+
+
+class Job:
+    """What a run reads, keeps and writes. Making one checks it all before Spark starts."""
+
+    def __init__(self, settings: Settings, checkpoint: Path, out: Path, keep: bool) -> None:
+        """Without `keep`, what an older run left in both folders is replaced."""
+        self.settings, self.checkpoint, self.out = settings, checkpoint, out
+        _prepare_out(out, keep)
+        if not keep:
+            shutil.rmtree(checkpoint, ignore_errors=True)
+        check_bound(settings, checkpoint)
+        self.name = _run_name(checkpoint)
+        self.reports = Reports(checkpoint)
+
+    def start(
+        self,
+        spark: SparkSession,
+        *,
+        trigger: str = "0 seconds",
+        on_batch: OnBatch | None = None,
+        events: DataFrame | None = None,
+    ) -> StreamingQuery:
+        """Start its query over `events`, or over the feed of the checkpoint."""
+        forget_temporary(self.out)
+        settings = self.settings
+        if str(spark.sparkContext.master).startswith("local"):  # objects go by reference
+            settings = replace(settings, mail=str(self.arenas() / "mail"))
+        keys = shard_keys(settings.shards)
+        here = str(self.checkpoint.resolve())
+        route = route_feed if events is None else route_columns
+        processor = ShardProcessor(
+            settings.to_json(), keys, checkpoint=here, run=self.name, out=str(self.out.resolve())
+        )
+        return stream(
+            spark,
+            self.checkpoint,
+            route(settings.to_json(), here, keys),
+            processor,
+            Sink(settings, self.checkpoint, self.out, on_batch),
+            shards=settings.shards,
+            trigger=trigger,
+            events=events,
+        )
+
+    def arenas(self) -> Path:
+        """The folder of its indexes on this machine."""
+        return self.settings.arena_root() / self.name
+
+    def summarise(self, seconds: float, **more: Any) -> dict[str, Any]:
+        """The summary, which is also written to `out/summary.json`."""
+        summary = summarise(self.reports.all(), seconds, self.settings) | more
+        forget_temporary(self.out)
+        write_summary(self.out, summary)
+        return summary
+
+
+class Run:
+    """A live run. Notifications are files in `out`, and a streaming DataFrame over them."""
+
+    def __init__(self, job: Job, spark: SparkSession, query: StreamingQuery) -> None:
+        self.query, self.settings, self.out = query, job.settings, job.out
+        self.tailer: Tailer | None = None
+        self._job, self._spark = job, spark
+        self._started = time.perf_counter()
+
+    @property
+    def notifications(self) -> DataFrame:
+        """A streaming DataFrame of every notification, each exactly once."""
+        folder = self.out / "notifications"
+        folder.mkdir(parents=True, exist_ok=True)
+        fields = {"string": "string", "int64": "long", "double": "double"}
+        schema = ", ".join(f"{f.name} {fields[str(f.type)]}" for f in NOTIFICATIONS)
+        reader = self._spark.readStream.schema(schema)
+        format_ = "json" if self.settings.format == "jsonl" else "parquet"
+        return reader.format(format_).load(str(folder.resolve()))
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the run ends (True) or so many seconds have passed (False)."""
+        try:
+            if seconds is None:
+                self.query.awaitTermination()
+                return True
+            return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
+        except StreamingQueryException as error:
+            raise explained(error) from error
+
+    def drain(self) -> None:
+        """Wait until everything that has arrived so far is processed."""
+        if self.tailer:
+            self.tailer.poll()
+        finish(self.query)
+
+    def stop(self) -> dict[str, Any]:
+        """Stop; the summary, which is also written. The same call again later goes on from here."""
+        if self.tailer:
+            self.tailer.stop()
+        stop(self.query)
+        return self._job.summarise(time.perf_counter() - self._started)
+
+
+def _run_name(folder: Path) -> str:
+    """A name for the arenas of a checkpoint, the same in every start from it."""
+    path = folder / "run"
+    if not path.exists() or not path.read_text().strip():
+        write_atomic(path, uuid.uuid4().hex.encode())
+    return path.read_text().strip()
+
+
+def _prepare_out(out: Path, keep: bool) -> None:
+    """A folder for results. Without a checkpoint an older run's results there are replaced."""
+    if out.exists() and not out.is_dir():
+        raise NearcastError(f"{out}: is a file; --out needs a folder")
+    try:
+        (out / "notifications").mkdir(parents=True, exist_ok=True)
+        (out / "rejected").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NearcastError(f"{out}: cannot be written ({error.strerror})") from error
+    if not keep:
+        for folder in ("notifications", "rejected"):
+            for path in (out / folder).glob("b????????-s????.*"):
+                path.unlink()
+        (out / "summary.json").unlink(missing_ok=True)
