@@ -42,7 +42,8 @@ class Lists:
             self._set(self.state.table, more, meta)
 
     def get(self, key: int) -> list[tuple[int, Box]]:
-        first, count = pl.entries(self.state, np.uint64(key))
+        row = pl.find(self.state.table, np.uint64(key))
+        first, count = pl.entries(self.state, row) if row >= 0 else (0, 0)
         rows = range(first, first + count)
         return [(int(self.state.pool[e, 0]), tuple(self.state.boxes[e, 1:].tolist())) for e in rows]
 

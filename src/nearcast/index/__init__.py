@@ -5,16 +5,18 @@ that the plain scan gives (`LocalIndex` in `index.base` says how). `INDEXES` is 
 
 - `scan`: every object against every subscription (the oracle, plain Python);
 - `inverted`: one inverted file, a list a word (DkM-SKS section 3.1);
-- `pyramid`: lists a word and a cell, the cell as large as the region needs (nearcast's own).
+- `grid-inverted`: a grid of equal cells, an inverted file a cell (DkM-SKS section 4.3);
+- `pyramid`: lists a word and a cell, as large as the region or ball needs (nearcast's own).
 """
 
 from __future__ import annotations
 
 from nearcast.index.base import LocalIndex
+from nearcast.index.grid_inverted import GridInverted
 from nearcast.index.inverted import Inverted
 from nearcast.index.pyramid import Pyramid
 from nearcast.index.scan import Scan
 
-INDEXES: dict[str, type[LocalIndex]] = {i.name: i for i in (Scan, Inverted, Pyramid)}
+INDEXES: dict[str, type[LocalIndex]] = {i.name: i for i in (Scan, Inverted, GridInverted, Pyramid)}
 
-__all__ = ["INDEXES", "Inverted", "LocalIndex", "Pyramid", "Scan"]
+__all__ = ["INDEXES", "GridInverted", "Inverted", "LocalIndex", "Pyramid", "Scan"]

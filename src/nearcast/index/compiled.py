@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from nearcast.index import posting
 from nearcast.index.arena import Storage
+from nearcast.index.balls import cells_of, make_scratch, post_balls
 from nearcast.index.base import MATCH, Changes, LocalIndex, Texts, Work
+from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
 from nearcast.index.range_match import (
     COUNTS,
@@ -45,9 +47,10 @@ _STAMPS = 2**31 - 1
 
 
 class CompiledIndex(LocalIndex):
-    """Posting lists over a table of subscriptions; subclasses say whether lists know cells."""
+    """Posting lists over a table of subscriptions; subclasses say how lists know cells."""
 
-    cells: bool
+    cells: bool  # range: lists know cells
+    layout: int  # knn: how lists know balls (index.balls)
 
     def __init__(self, kind: str, space: Space, storage: Storage) -> None:
         super().__init__(kind, space, storage)
@@ -55,7 +58,7 @@ class CompiledIndex(LocalIndex):
         self.load()
 
     def load(self) -> None:
-        self._meta = self.storage.array("meta", np.int64, 1, sl.META + pl.META + 3)
+        self._meta = self.storage.array("meta", np.int64, 1, sl.META + pl.META + posting.META)
         self._slots_meta = self._meta[: sl.META]
         self._lists_meta = self._meta[sl.META : sl.META + pl.META]
         self._post_meta = self._meta[sl.META + pl.META :]
@@ -141,22 +144,22 @@ class CompiledIndex(LocalIndex):
             mine = c.op == sl.SUBSCRIBE
             self._results.insert(first, controls, np.flatnonzero(mine), c)
         self._attach()
-        spatial = self.kind == "range"
-        while not posting.post(self._index, spatial, self.cells):
-            self._grow_lists()
+        if not self._results:  # balls are posted when objects come: then results are in place
+            while not posting.post(self._index, self.cells):
+                self._grow_lists()
 
     def _grow_lists(self) -> None:
         """Make whatever of the lists is short larger."""
-        slot = int(self._post_meta[1])
-        words = int(self._slots.half[slot, sl.COVER] + self._slots.half[slot, sl.PROGRAM]) + 1
+        words = 2 * int(self._slots_meta[sl.LONGEST]) + 1
+        keys = words * (cells_of(self.layout) if self._results else posting.CELLS)
         lists, tops = self._index.lists, self._lists_meta
-        if (int(self._post_meta[0]) + words) * 10 > len(self._index.words) * 7:
+        if (int(self._post_meta[posting.WORDS]) + words) * 10 > len(self._index.words) * 7:
             old = self._index.words.copy()
-            size = _power((int(self._post_meta[0]) + words) * 10 // 7 + 1)
+            size = _power((int(self._post_meta[posting.WORDS]) + words) * 10 // 7 + 1)
             pl.rehash(old, self.storage.table("words", 3, size))
-        elif (int(tops[pl.KEYS]) + words * 16) * 10 > len(lists.table) * 8:
+        elif (int(tops[pl.KEYS]) + keys) * 10 > len(lists.table) * 8:
             old = lists.table.copy()
-            size = _power((int(tops[pl.KEYS]) + words * 16) * 10 // 8 + 1)
+            size = _power((int(tops[pl.KEYS]) + keys) * 10 // 8 + 1)
             new = self.storage.table("keys", 3, size)
             pl.rehash(old, new)
             self.storage.discard("marks")
@@ -226,17 +229,26 @@ class CompiledIndex(LocalIndex):
         clock: NDArray[np.int64],
         now: int,
     ) -> Changes:
-        counts = np.zeros(COUNTS, np.int64)
+        counts = np.zeros(KNN_COUNTS, np.int64)
+        queued = np.zeros(1, np.int64)
+        scratch = make_scratch()
+        space, layout = self.space.code, self.layout
         results.open(len(self), objects)
+        while not post_balls(self._index, results.state, space, layout, scratch):
+            self._grow_lists()
         if len(self):
+            stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)))
             step = lambda: match_knn(  # noqa: E731 -- the two loops differ in this call only
-                self._index, results.state, self.space.code, objects, clock, counts
-            )
-            results.run(step)
+                self._index, results.state, space, layout, objects, clock, stages, scratch,
+                queued, counts,
+            )  # fmt: skip
+            results.run(step, self._grow_lists)
         self._slots_meta[sl.CLOCK] += len(objects.order)
         if results.windowed:
             counts[NEXT] = 0
-            results.run(lambda: pass_time(self._index, results.state, now, counts))
+            results.run(
+                lambda: pass_time(self._index, results.state, now, counts), self._grow_lists
+            )
         return results.changes(clock, _work(counts))
 
     # -- results and export ------------------------------------------------------------------
@@ -247,6 +259,18 @@ class CompiledIndex(LocalIndex):
     def restore(self, results: pa.RecordBatch) -> None:
         if self._results:
             self._results.restore(results)
+            slots = numbers(results["slot"])
+            if len(slots) and slots.min() < self._post_meta[posting.POSTED]:
+                self._forget_lists()  # a ball may have grown
+
+    def _forget_lists(self) -> None:
+        """Take every subscription off the lists; the next objects find them posted anew."""
+        for name in ("keys", "marks", "pool", "words"):
+            self.storage.discard(name)
+        self._lists_meta[:] = 0
+        self._lists_meta[pl.FREE :] = -1
+        self._post_meta[:] = 0
+        self._attach()
 
     def living(self, now: int) -> NDArray[np.int64]:
         n = len(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nearcast.index.balls import EVERYWHERE
 from nearcast.index.compiled import CompiledIndex
 
 
@@ -13,3 +14,4 @@ class Inverted(CompiledIndex):
     paper = "DkM-SKS 3.1"
     about = "one inverted file: a posting list a word, no spatial pruning beyond a box an entry"
     cells = False
+    layout = EVERYWHERE

@@ -5,18 +5,29 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.posting import LEVELS, UNIVERSAL, Index
-from nearcast.index.range_match import EXAMINED, LOOKUPS, NEXT, SCANNED, where_holds
+from nearcast.index.balls import EVERYWHERE, Scratch, follow, refine
+from nearcast.index.posting import Index
+from nearcast.index.range_match import (
+    EXAMINED,
+    NEXT,
+    TOUCHED,
+    Stages,
+    find_lists,
+    gather_keys,
+    where_holds,
+)
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
-from nearcast.kernels.cells import ROOT, cell_key
 from nearcast.kernels.results import Results
 from nearcast.model.jit import njit
 from nearcast.model.space import distance
 from nearcast.wire.tables import ObjectColumns
 
-TAKEN = 5  # place in `counts`, behind those of range_match
+# places in `counts`, beside those of range_match
+TAKEN = 5  # whether the object whose name is at the top was taken
+NAMED = 7  # 1 + the number of that object; 0: none
+COUNTS = 8
 
 
 @njit
@@ -78,56 +89,114 @@ def _offer(
 
 
 @njit
-def _offer_word(
+def _keep_name(r: Results, o: ObjectColumns, counts: NDArray[np.int64]) -> None:
+    """If somebody's result refers to the name at the top of `names` now, keep it."""
+    if counts[TAKEN]:
+        row = o.order[counts[NAMED] - 1]
+        r.meta[rs.NAMES_TOP] += 2 + o.id_offsets[row + 1] - o.id_offsets[row]
+        counts[TAKEN] = 0
+    counts[NAMED] = 0
+
+
+@njit
+def _touch_ahead(ix: Index, r: Results, st: Stages, n: int, counts: NDArray[np.int64]) -> None:
+    """Load what n candidates need, in steps whose loads overlap."""
+    touched = np.uint64(0)
+    for j in range(n):
+        touched ^= np.uint64(ix.slots.half[st.slot[j], sl.STAMP])
+        touched ^= np.uint64(r.half[st.slot[j], rs.LENGTH])
+    for j in range(n):
+        slot = st.slot[j]
+        touched ^= ix.slots.heap[ix.slots.rows[slot, sl.BODY]]
+        touched ^= np.uint64(r.pool[r.rows[slot, rs.LIST], 0])
+    counts[TOUCHED] ^= np.int64(touched)
+
+
+@njit
+def _decide(
     ix: Index,
     r: Results,
     space: int,
-    word: np.uint64,
+    layout: int,
     o: ObjectColumns,
-    i: int,
     clock: NDArray[np.int64],
+    st: Stages,
+    n: int,
+    s: Scratch,
+    queued: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> int:
-    """Offer object `i` to the list of `word`; DONE or what is short."""
-    found = pl.find(ix.words, word)
-    if found < 0 or ix.words[found, LEVELS] == np.uint64(0):
-        return rs.DONE
-    name = r.meta[rs.NAMES_TOP]
-    stamp = np.int32(ix.slots.meta[sl.CLOCK] + i)
-    first, length = pl.entries(ix.lists, cell_key(word, ROOT, 0, 0))
-    counts[LOOKUPS] += 1
-    counts[SCANNED] += length
-    for e in range(first, first + length):
-        slot = np.int64(ix.lists.pool[e, 0])
+    """Offer n candidates their objects, in the order of the objects; DONE or what is short."""
+    _touch_ahead(ix, r, st, n, counts)
+    base = ix.slots.meta[sl.CLOCK]
+    for j in range(n):
+        i, slot = np.int64(st.object[j]), np.int64(st.slot[j])
+        counts[NEXT] = i
+        stamp = np.int32(base + i)
         if ix.slots.half[slot, sl.STAMP] == stamp:
             continue
+        row = o.order[i]
+        if counts[NAMED] != i + 1:
+            _keep_name(r, o, counts)
+            _name(r, o, row)
+            counts[NAMED] = i + 1
         counts[EXAMINED] += 1
-        answer = _offer(ix, r, space, slot, o, i, clock, name)
+        answer = _offer(ix, r, space, slot, o, i, clock, r.meta[rs.NAMES_TOP])
         if answer > 0:
+            _keep_name(r, o, counts)
             return answer
         ix.slots.half[slot, sl.STAMP] = stamp
         if answer < 0:
             counts[TAKEN] = 1
+        if layout != EVERYWHERE:
+            first, length = pl.entries(ix.lists, st.list[j])
+            entry = first + st.place[j]
+            if st.place[j] < length and ix.lists.pool[entry, 0] == slot:  # else it was swept away
+                level = np.int64(st.at[j])
+                follow(ix, r, space, layout, slot, level, entry, o.x[row], o.y[row], s, queued)
     return rs.DONE
 
 
 @njit
-def _offer_all(
+def _scan(
     ix: Index,
     r: Results,
     space: int,
+    layout: int,
     o: ObjectColumns,
-    i: int,
     clock: NDArray[np.int64],
+    st: Stages,
+    n: int,
+    s: Scratch,
+    queued: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> int:
-    row = o.order[i]
-    short = _offer_word(ix, r, space, UNIVERSAL, o, i, clock, counts)
-    for w in range(o.word_offsets[row], o.word_offsets[row + 1]):
-        if short:
-            break
-        short = _offer_word(ix, r, space, o.words[w], o, i, clock, counts)
-    return short
+    """Read n lists; entries whose box holds the object become candidates; DONE or what is short."""
+    boxes = ix.lists.boxes
+    m = 0
+    for j in range(n):
+        row = o.order[st.number[j]]
+        x, y = o.x[row], o.y[row]
+        first, length = pl.entries(ix.lists, st.row[j])
+        gone = 0
+        for e in range(first, first + length):
+            if x < boxes[e, 1] or y < boxes[e, 2] or x > boxes[e, 3] or y > boxes[e, 4]:
+                gone += pl.buried(ix.lists, e)
+                continue
+            if m == len(st.slot):
+                short = _decide(ix, r, space, layout, o, clock, st, m, s, queued, counts)
+                if short:
+                    return short
+                m = 0
+            st.object[m] = st.number[j]
+            st.slot[m] = ix.lists.pool[e, 0]
+            st.list[m] = st.row[j]
+            st.place[m] = e - first
+            st.at[m] = st.level[j]
+            m += 1
+        if 2 * gone > length:
+            pl.sweep(ix.lists, st.row[j])
+    return _decide(ix, r, space, layout, o, clock, st, m, s, queued, counts)
 
 
 @njit
@@ -135,27 +204,32 @@ def match_knn(
     ix: Index,
     r: Results,
     space: int,
+    layout: int,
     o: ObjectColumns,
     clock: NDArray[np.int64],
+    st: Stages,
+    s: Scratch,
+    queued: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> int:
     """Offer the objects from number `counts[NEXT]` on; DONE, or what is short (then call again).
 
-    A call that starts again in the middle of an object writes its name a second time; stamps keep
-    subscriptions from being offered it twice.
+    Rounds as in `match_range`. A call that starts again in the middle of an object writes its name
+    a second time; stamps keep subscriptions from being offered it twice.
     """
-    while counts[NEXT] < len(o.order):
-        i = counts[NEXT]
-        row = o.order[i]
-        _name(r, o, row)
-        short = _offer_all(ix, r, space, o, i, clock, counts)
-        if counts[TAKEN]:  # somebody's result refers to the name now: keep it
-            r.meta[rs.NAMES_TOP] += 2 + o.id_offsets[row + 1] - o.id_offsets[row]
-            counts[TAKEN] = 0
+    counts[NAMED] = 0
+    while True:
+        if not refine(ix, r, space, layout, s, queued):
+            return rs.NEED_LISTS
+        if counts[NEXT] == len(o.order):
+            return rs.DONE
+        following, n = gather_keys(ix, o, counts[NEXT], st)
+        n = find_lists(ix, st, n, counts)
+        short = _scan(ix, r, space, layout, o, clock, st, n, s, queued, counts)
         if short:
             return short
-        counts[NEXT] = i + 1
-    return rs.DONE
+        _keep_name(r, o, counts)
+        counts[NEXT] = following
 
 
 @njit

@@ -17,6 +17,14 @@ from nearcast.model.jit import njit
 UNIVERSAL = np.uint64(3)  # stands for a word where any object may match; no word has this hash
 # columns of the word table
 LEVELS, SEEN = 1, 2
+# places in `meta`
+WORDS = 0  # words in the table
+POSTED = 1  # subscriptions posted
+USED = 2  # bits of the levels in use
+GRID = 3  # 1 + the level of a grid with cells of one size; 0: not chosen yet
+META = 4
+
+CELLS = 16  # at most, for a region of at most four boxes
 
 
 class Index(NamedTuple):
@@ -25,7 +33,7 @@ class Index(NamedTuple):
     slots: Slots
     lists: Postings
     words: NDArray[np.uint64]  # [2ⁿ, 3]: word, bits of the levels it has lists at, times it is used
-    meta: NDArray[np.int64]  # [3]: words in the table, subscriptions posted, bits of levels in use
+    meta: NDArray[np.int64]  # [META]
     stack: NDArray[np.uint8]  # scratch for programs
 
 
@@ -35,30 +43,48 @@ def _word_row(ix: Index, word: np.uint64) -> int:
     if row < 0:
         row = -1 - row
         ix.words[row, 0] = word
-        ix.meta[0] += 1
+        ix.meta[WORDS] += 1
     return row
 
 
 @njit
-def _rarest(ix: Index, first: int, length: int) -> np.uint64:
-    """The word of a conjunction that subscriptions used least so far.
+def _rarest(ix: Index, first: int, length: int, counting: bool) -> int:
+    """Where in the heap the word of a conjunction stands that subscriptions used least so far.
 
     Words are used by subscriptions about as they are by objects (PS2Stream section VI, DkM-SKS
     section 5.1), so no statistics of objects are needed, and they adapt by themselves.
     """
-    best = ix.slots.heap[first]
+    best = first
     fewest = np.uint64(0xFFFFFFFFFFFFFFFF)
     for i in range(first, first + length):
         row = _word_row(ix, ix.slots.heap[i])
-        ix.words[row, SEEN] += np.uint64(1)
+        if counting:
+            ix.words[row, SEEN] += np.uint64(1)
         if ix.words[row, SEEN] < fewest:
             fewest = ix.words[row, SEEN]
-            best = ix.slots.heap[i]
+            best = i
     return best
 
 
 @njit
-def _outward(box: NDArray[np.float32], a: float, b: float, c: float, d: float) -> None:
+def hooks(ix: Index, slot: int, counting: bool) -> tuple[int, int]:
+    """(first, number) of the words in the heap that `slot` hangs under; first -1: UNIVERSAL.
+
+    `counting` notes that a subscription uses its words: once a subscription.
+    """
+    half = ix.slots.half
+    body = ix.slots.rows[slot, sl.BODY]
+    length = half[slot, sl.PROGRAM]
+    cover = half[slot, sl.COVER]
+    if cover > 0:
+        return body + length, np.int64(cover)
+    if length > 0 and half[slot, sl.FLAGS] & sl.CONJUNCTION:
+        return _rarest(ix, body, length, counting), 1
+    return -1, 1
+
+
+@njit
+def outward(box: NDArray[np.float32], a: float, b: float, c: float, d: float) -> None:
     """Round (minx, miny, maxx, maxy) outwards to float32: a filter may only over-report."""
     inf = np.float32(np.inf)
     box[0] = np.float32(a)
@@ -71,17 +97,21 @@ def _outward(box: NDArray[np.float32], a: float, b: float, c: float, d: float) -
 
 
 @njit
-def _post_box(
-    ix: Index, word: np.uint64, slot: int, first: int, cells: bool, box: NDArray[np.float32]
+def hang(
+    ix: Index,
+    word: np.uint64,
+    slot: int,
+    level: int,
+    a: float,
+    b: float,
+    c: float,
+    d: float,
+    box: NDArray[np.float32],
 ) -> bool:
-    """Hang `slot` under `word` in the cells of the box at `reals[first]`."""
-    r = ix.slots.reals
-    a, b, c, d = r[first], r[first + 1], r[first + 2], r[first + 3]
-    _outward(box, a, b, c, d)
-    level = level_of(c - a, d - b) if cells else ROOT
+    """Hang `slot`, with `box` in its entries, in the cells of `level` that (a, b, c, d) touches."""
     row = _word_row(ix, word)
     ix.words[row, LEVELS] |= np.uint64(1) << np.uint64(level)
-    ix.meta[2] |= np.int64(1) << level
+    ix.meta[USED] |= np.int64(1) << level
     for column in range(cell_at(level, a), cell_at(level, c) + 1):
         for line in range(cell_at(level, b), cell_at(level, d) + 1):
             if not pl.add(ix.lists, cell_key(word, level, column, line), slot, box):
@@ -90,61 +120,48 @@ def _post_box(
 
 
 @njit
-def _post_word(
-    ix: Index, word: np.uint64, slot: int, spatial: bool, cells: bool, box: NDArray[np.float32]
+def _post_boxes(
+    ix: Index, word: np.uint64, slot: int, cells: bool, box: NDArray[np.float32]
 ) -> bool:
-    half = ix.slots.half
+    """Hang `slot` under `word` in the cells of its region's boxes."""
+    half, r = ix.slots.half, ix.slots.reals
     first = ix.slots.rows[slot, sl.BODY] + half[slot, sl.PROGRAM] + half[slot, sl.COVER]
-    if not spatial:
-        _outward(box, -np.inf, -np.inf, np.inf, np.inf)
-        row = _word_row(ix, word)
-        ix.words[row, LEVELS] |= np.uint64(1) << np.uint64(ROOT)
-        ix.meta[2] |= np.int64(1) << ROOT
-        return pl.add(ix.lists, cell_key(word, ROOT, 0, 0), slot, box)
     boxes = (half[slot, sl.FLAGS] >> sl.BOXES_SHIFT) & sl.BOXES_MASK
-    if boxes == 0:
-        return _post_box(ix, word, slot, first, cells, box)
-    first += half[slot, sl.REGION]
-    for i in range(boxes):
-        if not _post_box(ix, word, slot, first + 4 * i, cells, box):
+    if boxes > 0:
+        first += half[slot, sl.REGION]
+    for i in range(first, first + 4 * max(boxes, 1), 4):
+        level = level_of(r[i + 2] - r[i], r[i + 3] - r[i + 1]) if cells else ROOT
+        outward(box, r[i], r[i + 1], r[i + 2], r[i + 3])
+        if not hang(ix, word, slot, level, r[i], r[i + 1], r[i + 2], r[i + 3], box):
             return False
     return True
 
 
 @njit
-def _fits(ix: Index, slot: int) -> bool:
-    """Whether the tables have room for all keys and words of `slot`."""
+def fits(ix: Index, slot: int, cells: int) -> bool:
+    """Whether the tables have room for all words of `slot`, each in so many cells."""
     words = max(ix.slots.half[slot, sl.COVER], 1) + ix.slots.half[slot, sl.PROGRAM]
-    keys = max(ix.slots.half[slot, sl.COVER], 1) * 16
-    if (ix.meta[0] + words) * 10 > len(ix.words) * 7:
+    keys = max(ix.slots.half[slot, sl.COVER], 1) * cells
+    if (ix.meta[WORDS] + words) * 10 > len(ix.words) * 7:
         return False
     return (ix.lists.meta[pl.KEYS] + keys) * 10 <= len(ix.lists.table) * 8
 
 
 @njit
-def post(ix: Index, spatial: bool, cells: bool) -> bool:
-    """Post every subscription not posted yet; False if an array must grow first.
+def post(ix: Index, cells: bool) -> bool:
+    """Post every range subscription not posted yet; False if an array must grow first.
 
     One that was posted in part is posted again: a repeated entry costs time, never truth.
     """
     box = np.empty(4, np.float32)
-    half = ix.slots.half
-    while ix.meta[1] < ix.slots.meta[sl.COUNT]:
-        slot = ix.meta[1]
-        if not _fits(ix, slot):
+    while ix.meta[POSTED] < ix.slots.meta[sl.COUNT]:
+        slot = ix.meta[POSTED]
+        if not fits(ix, slot, CELLS):
             return False
-        body = ix.slots.rows[slot, sl.BODY]
-        length = half[slot, sl.PROGRAM]
-        cover = half[slot, sl.COVER]
-        if cover > 0:
-            for i in range(body + length, body + length + cover):
-                if not _post_word(ix, ix.slots.heap[i], slot, spatial, cells, box):
-                    return False
-        else:
-            word = UNIVERSAL
-            if length > 0 and half[slot, sl.FLAGS] & sl.CONJUNCTION:
-                word = _rarest(ix, body, length)
-            if not _post_word(ix, word, slot, spatial, cells, box):
+        first, words = hooks(ix, slot, True)
+        for i in range(first, first + words):
+            word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
+            if not _post_boxes(ix, word, slot, cells, box):
                 return False
-        ix.meta[1] = slot + 1
+        ix.meta[POSTED] = slot + 1
     return True

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from nearcast.index.balls import PYRAMID
 from nearcast.index.compiled import CompiledIndex
 
 
 class Pyramid(CompiledIndex):
-    """Like `inverted`, but a region hangs in the one to four cells that it touches.
+    """Like `inverted`, but a region, or a ball, hangs in the one to four cells that it touches.
 
     The level is that of its size, so an object looks into one cell a level in use; a bit mask a
     word says which levels those are.
     """
 
     name = "pyramid"
-    kinds = ("range",)
+    kinds = ("range", "knn")
     paper = "nearcast (cf. Tornado 3.2)"
-    about = (
-        "posting lists a word and a cell of a grid pyramid, the level chosen by the region's size"
-    )
+    about = "posting lists a word and a cell of a grid pyramid, as large as region or ball need"
     cells = True
+    layout = PYRAMID

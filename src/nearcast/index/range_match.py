@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.posting import LEVELS, UNIVERSAL, Index
+from nearcast.index.posting import LEVELS, UNIVERSAL, USED, Index
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_at, cell_hash, key_in
@@ -55,12 +55,17 @@ class Stages(NamedTuple):
 
     number: NDArray[np.int32]  # of the object, a look-up
     key: NDArray[np.uint64]
+    level: NDArray[np.int8]
     first: NDArray[np.int64]  # of the list found
     length: NDArray[np.int64]
-    object: NDArray[np.int32]  # a candidate: object number and slot
+    row: NDArray[np.int64]  # its place in the table
+    object: NDArray[np.int32]  # a candidate: object number, slot, and which list led to it
     slot: NDArray[np.int32]
+    list: NDArray[np.int32]
+    place: NDArray[np.int64]  # in that list
+    at: NDArray[np.int8]  # level of that list
     cell: NDArray[np.uint64]  # of one object, at each level in use
-    bit: NDArray[np.uint64]  # of that level
+    used: NDArray[np.int8]  # that level
 
 
 def make_stages(longest: int) -> Stages:
@@ -69,25 +74,30 @@ def make_stages(longest: int) -> Stages:
     return Stages(
         np.empty(lookups, np.int32),
         np.empty(lookups, np.uint64),
+        np.empty(lookups, np.int8),
+        np.empty(lookups, np.int64),
         np.empty(lookups, np.int64),
         np.empty(lookups, np.int64),
         np.empty(_CANDIDATES, np.int32),
         np.empty(_CANDIDATES, np.int32),
+        np.empty(_CANDIDATES, np.int32),
+        np.empty(_CANDIDATES, np.int64),
+        np.empty(_CANDIDATES, np.int8),
         np.empty(ROOT + 1, np.uint64),
-        np.empty(ROOT + 1, np.uint64),
+        np.empty(ROOT + 1, np.int8),
     )
 
 
 @njit
 def _cells(ix: Index, x: float, y: float, st: Stages) -> int:
     """Hash the cell of (x, y) at each level in use; how many levels there are."""
-    used = np.uint64(ix.meta[2])
+    used = np.uint64(ix.meta[USED])
     n = 0
     level = 0
     while used != np.uint64(0):
         if used & np.uint64(1):
             st.cell[n] = cell_hash(level, cell_at(level, x), cell_at(level, y))
-            st.bit[n] = np.uint64(1) << np.uint64(level)
+            st.used[n] = level
             n += 1
         used >>= np.uint64(1)
         level += 1
@@ -102,15 +112,16 @@ def _add_keys(ix: Index, word: np.uint64, i: int, levels: int, st: Stages, n: in
         found = pl.find(ix.words, word)
         bits = ix.words[found, LEVELS] if found >= 0 else np.uint64(0)
     for j in range(levels):
-        if bits & st.bit[j]:
+        if bits >> np.uint64(st.used[j]) & np.uint64(1):
             st.number[n] = i
+            st.level[n] = st.used[j]
             st.key[n] = key_in(st.cell[j], word)
             n += 1
     return n
 
 
 @njit
-def _gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[int, int]:
+def gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[int, int]:
     """Look-ups of the objects from number `first` on; (next object, look-ups)."""
     n = 0
     i = first
@@ -125,26 +136,28 @@ def _gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[i
 
 
 @njit
-def _find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
+def find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
     """Keep the look-ups that meet a list, in steps whose loads overlap."""
     p = ix.lists
     touched = np.uint64(0)
     some = 0
     for j in range(n):
-        number, key = st.number[j], st.key[j]
+        number, key, level = st.number[j], st.key[j], st.level[j]
         st.number[some] = number
         st.key[some] = key
+        st.level[some] = level
         some += pl.marked(p, key)
     for j in range(some):
         touched ^= p.table[pl.home(len(p.table), st.key[j]), 0]
     kept = 0
     for j in range(some):
-        first, length = pl.entries(p, st.key[j])
-        if length > 0:
+        row = pl.find(p.table, st.key[j])
+        if row >= 0:
             st.number[kept] = st.number[j]
-            st.first[kept] = first
-            st.length[kept] = length
-            counts[SCANNED] += length
+            st.level[kept] = st.level[j]
+            st.row[kept] = row
+            st.first[kept], st.length[kept] = pl.entries(p, row)
+            counts[SCANNED] += st.length[kept]
             kept += 1
     for j in range(kept):
         touched ^= np.uint64(p.pool[st.first[j], 0])
@@ -232,8 +245,8 @@ def match_range(
     what was found of it from being found twice, there and in other lists.
     """
     while counts[NEXT] < len(o.order):
-        following, n = _gather_keys(ix, o, counts[NEXT], st)
-        n = _find_lists(ix, st, n, counts)
+        following, n = gather_keys(ix, o, counts[NEXT], st)
+        n = find_lists(ix, st, n, counts)
         if not _scan_lists(ix, space, o, st, n, out, counts):
             return False
         counts[NEXT] = following

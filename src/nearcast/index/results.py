@@ -109,10 +109,12 @@ class ResultStore:
         self.storage.array("results.names", np.uint8, 1, need)
         self._attach()
 
-    def run(self, step: Callable[[], int]) -> None:
+    def run(self, step: Callable[[], int], grow_lists: Callable[[], None]) -> None:
         """Call `step` until it is done, giving it more of what is short."""
         while short := step():
-            if short == rs.NEED_POOL:
+            if short == rs.NEED_LISTS:
+                grow_lists()
+            elif short == rs.NEED_POOL:
                 self.storage.array(
                     "results.pool", np.int64, _ENTRY, len(self.state.pool) * 5 // 4 + 2**16
                 )

@@ -3,7 +3,7 @@
 A list hangs on a 64-bit key (a word, or a word and a cell). An entry is five 32-bit numbers: the
 slot of a subscription and an outward-rounded box, so that most candidates are refused without a
 look at the subscription. Lists grow by doubling; what they leave is reused by lists of that size.
-Entries are never removed one by one: an index is rebuilt when the dead outgrow the living.
+Entries that no longer hold are buried, and swept out when they are half of a list.
 """
 
 from __future__ import annotations
@@ -159,9 +159,32 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> boo
 
 
 @njit
-def entries(p: Postings, key: np.uint64) -> tuple[int, int]:
-    """First entry and number of entries of the list of `key`; (0, 0) if there is none."""
-    row = find(p.table, key)
-    if row < 0:
-        return 0, 0
+def entries(p: Postings, row: int) -> tuple[int, int]:
+    """First entry and number of entries of the list in `row` of the table."""
     return np.int64(p.table[row, 1]), np.int64(p.table[row, 2] & _LOW)
+
+
+@njit
+def bury(p: Postings, entry: int) -> None:
+    """Make an entry one that no object meets; `sweep` takes it out."""
+    p.boxes[entry, 1] = np.float32(np.inf)
+
+
+@njit
+def buried(p: Postings, entry: int) -> bool:
+    """Whether an entry is there no more."""
+    return p.boxes[entry, 1] == np.float32(np.inf)
+
+
+@njit
+def sweep(p: Postings, row: int) -> None:
+    """Close the gaps that buried entries left in the list of `row`."""
+    first, length = entries(p, row)
+    kept = first
+    for e in range(first, first + length):
+        if not buried(p, e):
+            for c in range(ENTRY):
+                p.pool[kept, c] = p.pool[e, c]
+            kept += 1
+    p.meta[LIVE] -= first + length - kept
+    p.table[row, 2] = np.uint64(kept - first) | (p.table[row, 2] >> _HALF << _HALF)

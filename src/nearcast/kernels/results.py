@@ -20,6 +20,7 @@ from nearcast.model.jit import njit
 X, Y, REACH, K, WINDOW, LIST = 0, 1, 2, 3, 4, 5
 # int32 columns of a knn row (the same memory)
 LENGTH, ROOM, DIRTY = 12, 13, 14
+POSTED = 15  # the level of the lists that lead to it (index.balls)
 # columns of an entry; DISTANCE is read as float64
 DISTANCE, TIME, NAME, OUTLIVED = 0, 1, 2, 3
 
@@ -33,7 +34,7 @@ FREE = 5
 META = FREE + CLASSES
 
 ENTER, LEAVE = 1, 2
-DONE, NEED_POOL, NEED_OUT = 0, 1, 2
+DONE, NEED_POOL, NEED_OUT, NEED_LISTS = 0, 1, 2, 3
 
 
 class Results(NamedTuple):

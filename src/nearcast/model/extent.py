@@ -9,15 +9,17 @@ from __future__ import annotations
 import math
 from typing import TypeAlias
 
-from nearcast.model.shapes import Bbox, Circle, Region
-from nearcast.model.space import EARTH_RADIUS_M, Space
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Box", "outer_boxes"]
+from nearcast.model.jit import njit
+from nearcast.model.shapes import Bbox, Circle, Region
+from nearcast.model.space import EARTH_RADIUS_M, GEOGRAPHIC_CODE, Space
+
+__all__ = ["Box", "circle_boxes", "outer_boxes"]
 
 Box: TypeAlias = tuple[float, float, float, float]
 """minx, miny, maxx, maxy with minx <= maxx."""
-
-_WORLD: Box = (-180.0, -90.0, 180.0, 90.0)
 
 # Far above the error of the haversine formula (some 1e-14 degrees, see _NEAR_ANTIPODE for where it
 # is not), far below what any grid notices (1e-9 degrees are 0.1 mm).
@@ -38,9 +40,8 @@ def outer_boxes(space: Space, region: Region) -> list[Box]:
         box = (region.minx, region.miny, region.maxx, region.maxy)
         return _geographic_bbox(box) if space is Space.GEOGRAPHIC else [box]
     if isinstance(region, Circle):
-        if space is Space.GEOGRAPHIC:
-            return _geographic_circle(region)
-        return [_planar_circle(region)]
+        out = np.empty((2, 4))
+        return _boxes_of(out, circle_boxes(space.code, region.x, region.y, region.radius, out))
     xs = [x for ring in region.rings for x, _ in ring]
     ys = [y for ring in region.rings for _, y in ring]
     return [(min(xs), min(ys), max(xs), max(ys))]
@@ -58,44 +59,69 @@ def _geographic_bbox(box: Box) -> list[Box]:
     return [box]
 
 
-def _geographic_circle(circle: Circle) -> list[Box]:
-    angle = circle.radius / EARTH_RADIUS_M
-    if angle >= _NEAR_ANTIPODE:
-        return [_WORLD]
+def _boxes_of(out: NDArray[np.float64], count: int) -> list[Box]:
+    return [(float(b[0]), float(b[1]), float(b[2]), float(b[3])) for b in out[:count]]
+
+
+@njit
+def circle_boxes(space: int, x: float, y: float, radius: float, out: NDArray[np.float64]) -> int:
+    """Put one or two boxes around a circle into `out` (float64[2, 4]); how many there are."""
+    if space == GEOGRAPHIC_CODE:
+        return _geographic_circle(x, y, radius, out)
+    reach = radius * (1.0 + _SLACK) + _SQUARE_UNDERFLOW
+    _set(out, 0, _down(x - reach), _down(y - reach), _up(x + reach), _up(y + reach))
+    return 1
+
+
+@njit
+def _set(
+    out: NDArray[np.float64], i: int, minx: float, miny: float, maxx: float, maxy: float
+) -> None:
+    out[i, 0] = minx
+    out[i, 1] = miny
+    out[i, 2] = maxx
+    out[i, 3] = maxy
+
+
+@njit
+def _geographic_circle(x: float, y: float, radius: float, out: NDArray[np.float64]) -> int:
+    angle = radius / EARTH_RADIUS_M
+    if not angle < _NEAR_ANTIPODE:
+        _set(out, 0, -180.0, -90.0, 180.0, 90.0)
+        return 1
     reach = math.degrees(angle) * (1.0 + _SLACK) + _SLACK_DEGREES
-    miny = circle.y - reach
-    maxy = circle.y + reach
+    miny = y - reach
+    maxy = y + reach
     if miny <= -90.0 or maxy >= 90.0:
         # It holds a pole, and with it every longitude.
-        return [(-180.0, max(miny, -90.0), 180.0, min(maxy, 90.0))]
+        _set(out, 0, -180.0, max(miny, -90.0), 180.0, min(maxy, 90.0))
+        return 1
     # The meridians that touch the circle; the reach is now less than 90 degrees.
-    sine = math.sin(math.radians(reach)) / math.cos(math.radians(circle.y))
+    sine = math.sin(math.radians(reach)) / math.cos(math.radians(y))
     if sine > _NEARLY_ONE:
-        return [(-180.0, miny, 180.0, maxy)]
+        _set(out, 0, -180.0, miny, 180.0, maxy)
+        return 1
     half_width = math.degrees(math.asin(sine)) * (1.0 + _SLACK) + _SLACK_DEGREES
-    west = circle.x - half_width
-    east = circle.x + half_width
+    west = x - half_width
+    east = x + half_width
     # The half-width is under 90 degrees, so that it cannot reach over both ends.
     if west <= -180.0:
-        return [(-180.0, miny, east, maxy), (west + 360.0, miny, 180.0, maxy)]
+        _set(out, 0, -180.0, miny, east, maxy)
+        _set(out, 1, west + 360.0, miny, 180.0, maxy)
+        return 2
     if east >= 180.0:
-        return [(west, miny, 180.0, maxy), (-180.0, miny, east - 360.0, maxy)]
-    return [(west, miny, east, maxy)]
+        _set(out, 0, west, miny, 180.0, maxy)
+        _set(out, 1, -180.0, miny, east - 360.0, maxy)
+        return 2
+    _set(out, 0, west, miny, east, maxy)
+    return 1
 
 
-def _planar_circle(circle: Circle) -> Box:
-    reach = circle.radius * (1.0 + _SLACK) + _SQUARE_UNDERFLOW
-    return (
-        _down(circle.x - reach),
-        _down(circle.y - reach),
-        _up(circle.x + reach),
-        _up(circle.y + reach),
-    )
-
-
+@njit
 def _down(value: float) -> float:
-    return max(math.nextafter(value, -math.inf), -_LARGEST)
+    return float(max(np.nextafter(value, -np.inf), -_LARGEST))
 
 
+@njit
 def _up(value: float) -> float:
-    return min(math.nextafter(value, math.inf), _LARGEST)
+    return float(min(np.nextafter(value, np.inf), _LARGEST))

@@ -1,0 +1,208 @@
+"""Hanging knn subscriptions on posting lists by their balls, and following balls as they shrink.
+
+The ball B(s) of a subscription (DkM-SKS section 3.2) holds every position nearer than its k-th
+nearest object; with fewer than k objects, or with a window, it is the whole space. What lies
+outside cannot change the result, so a list need only lead there from the cells that the ball
+touches. As long as a subscription lives its ball only shrinks: an entry that was right stays
+right, and is corrected when an object meets it in vain.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.index.posting import CELLS, GRID, POSTED, UNIVERSAL, Index, fits, hang, hooks, outward
+from nearcast.kernels import postings as pl
+from nearcast.kernels import results as rs
+from nearcast.kernels import slots as sl
+from nearcast.kernels.cells import ROOT, cell_at, level_of
+from nearcast.kernels.results import Results
+from nearcast.model.extent import circle_boxes
+from nearcast.model.jit import njit
+from nearcast.model.space import EARTH_RADIUS_M, GEOGRAPHIC_CODE
+
+# layouts
+EVERYWHERE = 0  # one list a word: balls do not matter (KOP)
+PYRAMID = 1  # cells as large as the ball needs, the ball's box in each entry
+FIXED = 2  # cells of one size, lists without boxes (the paper's grid and inverted file)
+
+_MANY = 256  # a ball that touches more cells of a fixed grid hangs in the list for everywhere
+_WORTH = 1.1  # how much larger than its ball an entry's box must be to be corrected
+_QUEUE = 1 << 14
+_METRES = EARTH_RADIUS_M * np.pi / 180.0  # of a degree of latitude
+
+
+class Scratch(NamedTuple):
+    """Work space of the functions below."""
+
+    boxes: NDArray[np.float64]  # [2, 4]
+    box: NDArray[np.float32]  # [4]
+    queue: NDArray[np.int32]  # slots whose balls have become small enough for a finer level
+
+
+def make_scratch() -> Scratch:
+    """Work space."""
+    return Scratch(np.empty((2, 4)), np.empty(4, np.float32), np.empty(_QUEUE, np.int32))
+
+
+@njit
+def cells_of(layout: int) -> int:
+    """At most so many cells lead to a subscription, a word."""
+    return _MANY if layout == FIXED else CELLS
+
+
+@njit
+def _ball(r: Results, space: int, slot: int, boxes: NDArray[np.float64]) -> int:
+    """Put the boxes of B(s) into `boxes`; how many there are, 0 if it is the whole space."""
+    reach = r.reals[slot, rs.REACH]
+    if not reach < np.inf:
+        return 0
+    return circle_boxes(space, r.reals[slot, rs.X], r.reals[slot, rs.Y], reach, boxes)
+
+
+@njit
+def _cells_touched(level: int, boxes: NDArray[np.float64], n: int) -> float:
+    cells = 0.0
+    for i in range(n):
+        columns = np.float64(cell_at(level, boxes[i, 2])) - cell_at(level, boxes[i, 0]) + 1.0
+        lines = np.float64(cell_at(level, boxes[i, 3])) - cell_at(level, boxes[i, 1]) + 1.0
+        cells += columns * lines
+    return cells
+
+
+@njit
+def _level(ix: Index, layout: int, boxes: NDArray[np.float64], n: int) -> int:
+    """The level for a ball with these boxes."""
+    if n == 0 or layout == EVERYWHERE:
+        return ROOT
+    level = 0
+    for i in range(n):
+        level = max(level, level_of(boxes[i, 2] - boxes[i, 0], boxes[i, 3] - boxes[i, 1]))
+    if layout == PYRAMID or level == ROOT:
+        return level
+    if ix.meta[GRID] == 0:  # the first ball decides: a cell is 2 to 8 times as wide
+        ix.meta[GRID] = 1 + level
+    grid = ix.meta[GRID] - 1
+    return grid if _cells_touched(grid, boxes, n) <= _MANY else ROOT
+
+
+@njit
+def _hang_ball(
+    ix: Index, r: Results, space: int, layout: int, slot: int, counting: bool, s: Scratch
+) -> bool:
+    """Hang `slot` where its ball is now; False if the lists must grow first."""
+    if not fits(ix, slot, cells_of(layout)):
+        return False
+    n = _ball(r, space, slot, s.boxes)
+    level = _level(ix, layout, s.boxes, n)
+    if level == ROOT:
+        n = 1
+        s.boxes[0, :2] = -np.inf
+        s.boxes[0, 2:] = np.inf
+    first, words = hooks(ix, slot, counting)
+    for b in range(n):
+        w, x, y, z = s.boxes[b, 0], s.boxes[b, 1], s.boxes[b, 2], s.boxes[b, 3]
+        if layout == PYRAMID:
+            outward(s.box, w, x, y, z)
+        else:
+            outward(s.box, -np.inf, -np.inf, np.inf, np.inf)
+        for i in range(first, first + words):
+            word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
+            if not hang(ix, word, slot, level, w, x, y, z, s.box):
+                return False
+    r.half[slot, rs.POSTED] = level
+    return True
+
+
+@njit
+def post_balls(ix: Index, r: Results, space: int, layout: int, s: Scratch) -> bool:
+    """Post every subscription not posted yet; False if the lists must grow first."""
+    while ix.meta[POSTED] < ix.slots.meta[sl.COUNT]:
+        if not _hang_ball(ix, r, space, layout, ix.meta[POSTED], True, s):
+            return False
+        ix.meta[POSTED] += 1
+    return True
+
+
+@njit
+def refine(
+    ix: Index, r: Results, space: int, layout: int, s: Scratch, queued: NDArray[np.int64]
+) -> bool:
+    """Hang the `queued[0]` subscriptions of the queue at finer levels; False as above.
+
+    Only between rounds of look-ups: whoever looks up lists sees the old entries or the new ones.
+    """
+    while queued[0] > 0:
+        slot: int = np.int64(s.queue[queued[0] - 1])  # type: ignore[assignment]
+        n = _ball(r, space, slot, s.boxes)
+        if _level(ix, layout, s.boxes, n) != r.half[slot, rs.POSTED] and not _hang_ball(
+            ix, r, space, layout, slot, False, s
+        ):
+            return False
+        queued[0] -= 1
+    return True
+
+
+@njit
+def _is_tight(ix: Index, r: Results, space: int, slot: int, entry: int) -> bool:
+    """Whether the box of an entry is about as high as the ball: a cheap look before `_ball`."""
+    height = np.float64(ix.lists.boxes[entry, 4]) - np.float64(ix.lists.boxes[entry, 2])
+    reach = r.reals[slot, rs.REACH]
+    if space == GEOGRAPHIC_CODE:
+        reach /= _METRES
+    return bool(height <= 2.0 * _WORTH * reach)
+
+
+@njit
+def follow(
+    ix: Index,
+    r: Results,
+    space: int,
+    layout: int,
+    slot: int,
+    level: int,
+    entry: int,
+    x: float,
+    y: float,
+    s: Scratch,
+    queued: NDArray[np.int64],
+) -> None:
+    """Correct the entry at `level` that led an object at (x, y) to `slot`.
+
+    An entry of a level where it no longer hangs is buried: since an earlier round there are others.
+    """
+    if level != r.half[slot, rs.POSTED] or not ix.slots.half[slot, sl.FLAGS] & sl.LIVE:
+        pl.bury(ix.lists, entry)
+        return
+    if layout == PYRAMID and _is_tight(ix, r, space, slot, entry):
+        return
+    n = _ball(r, space, slot, s.boxes)
+    if n == 0:
+        return
+    if _level(ix, layout, s.boxes, n) != level:
+        if queued[0] < len(s.queue):
+            s.queue[queued[0]] = slot
+            queued[0] += 1
+    elif layout == PYRAMID:
+        if n == 1:
+            b = s.boxes
+            outward(s.box, b[0, 0], b[0, 1], b[0, 2], b[0, 3])
+            for c in range(4):
+                ix.lists.boxes[entry, 1 + c] = s.box[c]
+    elif not _touches(level, s.boxes, n, x, y):
+        pl.bury(ix.lists, entry)
+
+
+@njit
+def _touches(level: int, boxes: NDArray[np.float64], n: int, x: float, y: float) -> bool:
+    """Whether one of the boxes touches the cell of (x, y)."""
+    column, line = cell_at(level, x), cell_at(level, y)
+    for i in range(n):
+        if cell_at(level, boxes[i, 0]) <= column <= cell_at(level, boxes[i, 2]) and cell_at(
+            level, boxes[i, 1]
+        ) <= line <= cell_at(level, boxes[i, 3]):
+            return True
+    return False
