@@ -11,8 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nearcast.index import INDEXES, LocalIndex
+from nearcast.index import INDEXES, LocalIndex, Scan
 from nearcast.index.arena import Arena, Memory, Part, Storage
+from nearcast.index.compiled import CompiledIndex
+from nearcast.index.notify import net
 from nearcast.model.space import Space
 from nearcast.testing.cases import (
     assert_same_story,
@@ -23,7 +25,7 @@ from nearcast.testing.cases import (
     unsubscribe,
     wanted,
 )
-from nearcast.testing.drive import Batch, run_index
+from nearcast.testing.drive import Batch, notifications, plan, run_index
 from nearcast.testing.oracle import Order, replay
 from nearcast.testing.strategies import batch_cuts, broken_lines, event_logs, spaces
 from nearcast.wire.jsonl import decode_jsonl
@@ -92,6 +94,34 @@ def agrees(
         between = Disturbed(kind, place, data.draw(disturbances))
         told = run_index(name, log, kind, space, cuts, order, between.storage(), between)
     assert_same_story(told, wanted(log, kind, space, order))
+
+
+def told_net(index: LocalIndex, batches: list[Batch]) -> list[Json]:
+    told = []
+    for batch in batches:
+        index.apply(batch.controls, batch.at)
+        changes = index.match(batch.objects, batch.clock, batch.now, net=True)
+        told += notifications(index, net(changes))
+        index.close()
+    return told
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, index in INDEXES.items() if issubclass(index, CompiledIndex)]
+)
+@quick
+@given(space=spaces, order=st.sampled_from(["time", "arrival"]), data=st.data())
+def test_a_search_for_many_finds_what_offers_leave(
+    name: str, space: Space, order: Order, data: st.DataObject
+) -> None:
+    if "knn" not in INDEXES[name].kinds:
+        return
+    log = data.draw(event_logs(space))
+    batches = plan(log, space, order, data.draw(batch_cuts(len(log))))
+    index = INDEXES[name]("knn", space, Memory())
+    assert isinstance(index, CompiledIndex)
+    index.bulk_from = 1
+    assert_same_story(told_net(index, batches), told_net(Scan("knn", space, Memory()), batches))
 
 
 @quick

@@ -27,7 +27,9 @@ def where_caused(changes: Changes, objects: ObjectColumns) -> NDArray[np.float64
 class LosesBorders(Scan):
     """Takes a cell to end before its border: what lies on a multiple of 4 is lost."""
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         changes = super().match(objects, clock, now)
         x = where_caused(changes, objects)
         return changes.take(np.flatnonzero((x == 0) | (x % 4 != 0)))
@@ -36,7 +38,9 @@ class LosesBorders(Scan):
 class FlatWorld(Scan):
     """Knows one side of the antimeridian only."""
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         changes = super().match(objects, clock, now)
         return changes.take(np.flatnonzero(where_caused(changes, objects) > -179))
 
@@ -44,7 +48,9 @@ class FlatWorld(Scan):
 class Duplicates(Scan):
     """Finds everything in two lists."""
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         changes = super().match(objects, clock, now)
         return changes.take(np.repeat(np.arange(len(changes)), 2))
 
@@ -52,7 +58,9 @@ class Duplicates(Scan):
 class Backwards(Scan):
     """Tells the changes of a batch in the wrong order."""
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         changes = super().match(objects, clock, now)
         return changes.take(np.arange(len(changes))[::-1])
 
@@ -133,7 +141,9 @@ class RemembersTheLastBatch(Scan):
 
     last: Changes | None = None
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         changes = super().match(objects, clock, now)
         if len(objects.order) == 0 and self.last is not None:
             return self.last
@@ -144,7 +154,9 @@ class RemembersTheLastBatch(Scan):
 class OneShot(Scan):
     """A subscription is used up by the first batch that tells of it."""
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         changes = super().match(objects, clock, now)
         for slot in changes.slot.tolist():
             self._subs[slot].end = self._subs[slot].start
@@ -154,7 +166,9 @@ class OneShot(Scan):
 class WritesToItsInput(Scan):
     """Uses the clock it was given as scratch."""
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         changes = super().match(objects, clock, now)
         clock[:] = now + 1
         return changes
@@ -264,7 +278,9 @@ class ExportsTheDropped(Scan):
 class CountsNothing(Scan):
     """Does its work and does not say how much."""
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         changes = super().match(objects, clock, now)
         changes.work = Work()
         return changes
@@ -275,7 +291,9 @@ class CountsForEver(Scan):
 
     total = 0
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         changes = super().match(objects, clock, now)
         self.total = (self.total + changes.work.scanned) * 100
         changes.work = Work(changes.work.examined, 0, self.total)
@@ -311,7 +329,9 @@ class LetsGoLate(Scan):
 class LetsGoWithObjectsOnly(Scan):
     """Time stands still while nothing is published."""
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         return super().match(objects, clock, int(clock.max(initial=-(2**62))))
 
 

@@ -20,6 +20,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
@@ -33,6 +34,8 @@ OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"
 # An archive that no longer fits is ignored; the JVM need not tell whoever reads our output.
 _SILENT = "-Xlog:disable -Xlog:all=error:stderr"
 _TRIES = 2
+_PATIENCE = 300  # seconds that another process may take for it
+_makers: list[subprocess.Popen[bytes]] = []
 
 
 def home() -> Path | None:
@@ -89,26 +92,33 @@ def options() -> str:
     return f"{OPTIONS} {_SILENT} -XX:SharedArchiveFile={made}"
 
 
-def make_archive() -> subprocess.Popen[bytes] | None:
-    """Begin to make the archive where it is missing; the process that does, if one was started.
+def make_archive() -> None:
+    """Begin to make the archive where it is missing.
 
-    It is nobody's child to wait for: it ends by itself, in less than a minute, at low priority.
+    The process that does it is nobody's to wait for: it ends by itself, in about a minute, at low
+    priority.
     """
     target = archive()
     if target is None or target.exists():
-        return None
+        return
     for number in range(_TRIES):  # a machine where it fails is not tried for ever
+        attempt = target.with_suffix(f".try{number}")
         try:
-            target.with_suffix(f".try{number}").open("x").close()
+            attempt.open("x").close()
         except FileExistsError:
+            if time.time() - attempt.stat().st_mtime < _PATIENCE:
+                return
             continue
         except OSError:
-            return None
-        return subprocess.Popen(
-            [sys.executable, "-m", "nearcast.engine.archive", str(target)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+            return
+        # Kept, so that Python does not warn of a child that nobody waited for.
+        _makers.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "nearcast.engine.archive", str(target)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         )
-    return None
+        return

@@ -191,10 +191,11 @@ class ShardStep:
         work = Work()
         for kind, index in indexes.items():
             index.apply(ordered.controls, ordered.at)
-            changes = index.match(ordered.objects, ordered.clock, ordered.now)
+            only_net = self.settings.changes == "net"
+            changes = index.match(ordered.objects, ordered.clock, ordered.now, only_net)
             work += changes.work
             changes = changes.take(np.flatnonzero(index.reports(changes.slot)))
-            found[kind] = net(changes) if self.settings.changes == "net" else changes
+            found[kind] = net(changes) if only_net else changes
             counts = np.bincount(found[kind].event, minlength=len(EVENTS)).tolist()
             for event, n in zip(EVENTS, counts, strict=True):
                 if n:

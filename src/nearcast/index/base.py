@@ -103,8 +103,13 @@ class LocalIndex(ABC):
         """Apply subscribes and unsubscribes in order; `at` counts the objects before each."""
 
     @abstractmethod
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
-        """Changes by `objects`, and by time up to `now`; `clock[i]` is the time at object i."""
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
+        """Changes by `objects`, and by time up to `now`; `clock[i]` is the time at object i.
+
+        With `net`, changes that cancel out within the batch may be left out.
+        """
 
     @abstractmethod
     def drop(self, ids: pa.Array) -> None:

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from nearcast.index import posting
 from nearcast.index.arena import Storage
-from nearcast.index.balls import cells_of, make_scratch, post_balls
+from nearcast.index.balls import Scratch, cells_of, make_scratch, post_balls
 from nearcast.index.base import MATCH, Changes, LocalIndex, Texts, Work
+from nearcast.index.bulk import Best, find_all, make_grids
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
 from nearcast.index.range_match import (
@@ -25,6 +26,7 @@ from nearcast.index.range_match import (
 )
 from nearcast.index.results import ResultStore
 from nearcast.kernels import postings as pl
+from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import frozen, gather
@@ -51,6 +53,7 @@ class CompiledIndex(LocalIndex):
 
     cells: bool  # range: lists know cells
     layout: int  # knn: how lists know balls (index.balls)
+    bulk_from = 1000  # new subscriptions and objects: fewer are not worth a search of their own
 
     def __init__(self, kind: str, space: Space, storage: Storage) -> None:
         super().__init__(kind, space, storage)
@@ -188,12 +191,14 @@ class CompiledIndex(LocalIndex):
 
     # -- objects -----------------------------------------------------------------------------
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         if int(self._slots_meta[sl.CLOCK]) + len(objects.order) > _STAMPS:
             self._slots.half[:, sl.STAMP] = -1
             self._slots_meta[sl.CLOCK] = 0
         if self._results:
-            return self._match_knn(self._results, objects, clock, now)
+            return self._match_knn(self._results, objects, clock, now, net)
         return self._match_range(objects)
 
     def _match_range(self, objects: ObjectColumns) -> Changes:
@@ -228,14 +233,19 @@ class CompiledIndex(LocalIndex):
         objects: ObjectColumns,
         clock: NDArray[np.int64],
         now: int,
+        net: bool,
     ) -> Changes:
         counts = np.zeros(KNN_COUNTS, np.int64)
         queued = np.zeros(1, np.int64)
         scratch = make_scratch()
         space, layout = self.space.code, self.layout
         results.open(len(self), objects)
-        while not post_balls(self._index, results.state, space, layout, scratch):
-            self._grow_lists()
+        bulk = net and self._worth_bulk(objects)
+        if bulk:  # it sees the objects of this batch in one go, and is not posted meanwhile
+            work = self.find_results(objects, True)
+        else:
+            work = Work()
+            self._post_balls(scratch)
         if len(self):
             stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)))
             step = lambda: match_knn(  # noqa: E731 -- the two loops differ in this call only
@@ -244,12 +254,55 @@ class CompiledIndex(LocalIndex):
             )  # fmt: skip
             results.run(step, self._grow_lists)
         self._slots_meta[sl.CLOCK] += len(objects.order)
+        if bulk:
+            self._post_balls(scratch)
         if results.windowed:
             counts[NEXT] = 0
             results.run(
                 lambda: pass_time(self._index, results.state, now, counts), self._grow_lists
             )
-        return results.changes(clock, _work(counts))
+        work += _work(counts)
+        return results.changes(clock, work, bulk)
+
+    def _post_balls(self, scratch: Scratch) -> None:
+        assert self._results
+        while not post_balls(
+            self._index, self._results.state, self.space.code, self.layout, scratch
+        ):
+            self._grow_lists()
+
+    def _worth_bulk(self, objects: ObjectColumns) -> bool:
+        """Whether the new subscriptions should search the objects instead of being offered them."""
+        assert self._results
+        first = int(self._post_meta[posting.POSTED])
+        if min(len(self) - first, len(objects.order)) < self.bulk_from:
+            return False
+        return not self._results.settings(np.arange(first, len(self)))[1].any()
+
+    def find_results(self, objects: ObjectColumns, telling: bool) -> Work:
+        """Results of the subscriptions not posted yet among `objects`, by search (`index.bulk`).
+
+        As if each had been offered the objects one by one, but for what entered and left again.
+        """
+        results = self._results
+        assert results
+        if not telling:
+            results.open(len(self), objects)
+        first = int(self._post_meta[posting.POSTED])
+        new = self._slots.half[first : len(self)]
+        named = (new[:, sl.FLAGS] & sl.CONJUNCTION != 0) & (new[:, sl.PROGRAM] > 0)
+        universal = (new[:, sl.COVER] == 0) & ~named
+        results.reserve_bulk(first, telling)
+        self._attach()
+        k = int(results.state.rows[first : len(self), rs.K].max(initial=1))
+        k = min(k, len(objects.order))
+        best = Best(np.empty(k), np.empty(k, np.int32), np.zeros(3, np.int64))
+        names = np.full(len(objects.order), -1)
+        grids = make_grids(objects, bool(universal.any()))
+        find_all(
+            self._index, results.state, self.space.code, objects, grids, first, best, names, telling
+        )
+        return Work(examined=int(best.counts[1]), lookups=int(best.counts[2]))
 
     # -- results and export ------------------------------------------------------------------
 

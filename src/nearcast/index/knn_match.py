@@ -31,14 +31,15 @@ COUNTS = 8
 
 
 @njit
-def _name(r: Results, o: ObjectColumns, row: int) -> None:
-    """Put the id of object `row` at the top of `names`, without keeping it yet."""
+def put_name(r: Results, o: ObjectColumns, row: int) -> int:
+    """Put the id of object `row` at the top of `names`, without keeping it yet; where that is."""
     top = r.meta[rs.NAMES_TOP]
     length = o.id_offsets[row + 1] - o.id_offsets[row]
     r.names[top] = length & 0xFF
     r.names[top + 1] = length >> 8
     for j in range(length):
         r.names[top + 2 + j] = o.id_bytes[o.id_offsets[row] + j]
+    return top
 
 
 @njit
@@ -138,7 +139,7 @@ def _decide(
         row = o.order[i]
         if counts[NAMED] != i + 1:
             _keep_name(r, o, counts)
-            _name(r, o, row)
+            put_name(r, o, row)
             counts[NAMED] = i + 1
         counts[EXAMINED] += 1
         answer = _offer(ix, r, space, slot, o, i, clock, r.meta[rs.NAMES_TOP])

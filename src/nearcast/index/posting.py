@@ -57,11 +57,14 @@ def _rarest(ix: Index, first: int, length: int, counting: bool) -> int:
     best = first
     fewest = np.uint64(0xFFFFFFFFFFFFFFFF)
     for i in range(first, first + length):
-        row = _word_row(ix, ix.slots.heap[i])
         if counting:
+            row = _word_row(ix, ix.slots.heap[i])
             ix.words[row, SEEN] += np.uint64(1)
-        if ix.words[row, SEEN] < fewest:
-            fewest = ix.words[row, SEEN]
+        else:
+            row = pl.find(ix.words, ix.slots.heap[i])
+        seen = ix.words[row, SEEN] if row >= 0 else np.uint64(0)
+        if seen < fewest:
+            fewest = seen
             best = i
     return best
 

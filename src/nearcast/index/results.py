@@ -129,7 +129,18 @@ class ResultStore:
         n = int(self._meta[rs.OUT_TOP])
         self._chunks.append((self._out[0][:n], self._out[1][:n]))
 
-    def changes(self, clock: NDArray[np.int64], work: Work) -> Changes:
+    def reserve_bulk(self, first: int, telling: bool) -> None:
+        """Room for full results of all slots from `first` on, and for telling them."""
+        k = np.minimum(self.state.rows[first:, rs.K], len(self._objects.order))
+        room = 1 << np.ceil(np.log2(np.maximum(k, 1))).astype(np.int64)
+        pool = int(self._meta[rs.TOP] + room.sum())
+        self.storage.array("results.pool", np.int64, _ENTRY, pool)
+        self._reserve_names()
+        if telling:
+            self._set_aside()
+            self._renew_out(int(k.sum()) + 1)
+
+    def changes(self, clock: NDArray[np.int64], work: Work, bulk: bool) -> Changes:
         """All that was told since `open`, in the order of the log."""
         self._set_aside()
         rows = np.concatenate([c[0] for c in self._chunks])
@@ -139,7 +150,7 @@ class ResultStore:
         # What time did comes before the first object that is not earlier.
         by_time = order < 0
         key = 2 * np.where(by_time, np.searchsorted(clock, moment), order) + ~by_time
-        if np.any(by_time):
+        if np.any(by_time) or bulk:
             sort = np.lexsort((np.arange(len(key)), np.where(by_time, moment, 0), key))
             rows, distance, key = rows[sort], distance[sort], key[sort]
         names = self.state.names

@@ -38,6 +38,10 @@ def expression_of(program: list[int]) -> Expression:
     )
 
 
+class Name(bytes):
+    """The id of one object. Two objects of one id are two names: `net` must tell them apart."""
+
+
 @dataclass(slots=True)
 class Entry:
     """An object in a knn result."""
@@ -139,12 +143,14 @@ class Scan(LocalIndex):
 
     # -- objects -----------------------------------------------------------------------------
 
-    def match(self, objects: ObjectColumns, clock: NDArray[np.int64], now: int) -> Changes:
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
         o = objects
         told: list[tuple[int, int, int, int, float, bytes]] = []
         for i, row in enumerate(o.order.tolist()):
             words = set(o.words[o.word_offsets[row] : o.word_offsets[row + 1]].tolist())
-            name = o.id_bytes[o.id_offsets[row] : o.id_offsets[row + 1]].tobytes()
+            name = Name(o.id_bytes[o.id_offsets[row] : o.id_offsets[row + 1]].tobytes())
             x, y, time = float(o.x[row]), float(o.y[row]), int(o.time[row])
             until = int(o.until[row])
             for slot, sub in enumerate(self._subs):
@@ -236,7 +242,7 @@ class Scan(LocalIndex):
         for row in results.to_pylist():
             sub = self._subs[row["slot"]]
             columns = (row["distance"], row["time"], row["object"])
-            sub.entries = [Entry(*values) for values in zip(*columns, strict=True)]
+            sub.entries = [Entry(d, t, Name(o)) for d, t, o in zip(*columns, strict=True)]
             sub.changed = True
 
     def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
@@ -273,15 +279,19 @@ def _changes(told: list[tuple[int, int, int, int, float, bytes]], work: Work) ->
     """Columns from rows; what time did comes before the first object that is not earlier."""
     columns = list(zip(*told, strict=True)) or [()] * 6
     order = np.array(columns[0], np.int64)
-    lengths = np.array([len(n) for n in columns[5]], np.int64)
+    names = {id(name): name for name in columns[5]}
+    ends = np.cumsum([len(name) for name in names.values()], dtype=np.int64)
+    place = {
+        key: int(end) - len(name) for (key, name), end in zip(names.items(), ends, strict=True)
+    }
     return Changes(
         order,
         np.array(columns[1], np.int64),
         np.array(columns[2], np.uint8),
         np.array(columns[3], np.int64),
         np.array(columns[4], np.float64),
-        np.cumsum(lengths) - lengths,
-        lengths,
-        np.frombuffer(b"".join(columns[5]), np.uint8),
+        np.array([place[id(name)] for name in columns[5]], np.int64),
+        np.array([len(name) for name in columns[5]], np.int64),
+        np.frombuffer(b"".join(names.values()), np.uint8),
         work,
     )

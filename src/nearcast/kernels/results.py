@@ -93,7 +93,8 @@ def make_room(r: Results, slot: int, need: int) -> bool:
 
 
 @njit
-def _tell(r: Results, i: int, slot: int, event: int, moment: int, name: int, dist: float) -> None:
+def tell(r: Results, i: int, slot: int, event: int, moment: int, name: int, dist: float) -> None:
+    """Add a change to `out`."""
     top = r.meta[OUT_TOP]
     r.out[top, 0] = i
     r.out[top, 1] = slot
@@ -105,7 +106,7 @@ def _tell(r: Results, i: int, slot: int, event: int, moment: int, name: int, dis
 
 
 @njit
-def _touch(r: Results, slot: int) -> None:
+def touch(r: Results, slot: int) -> None:
     """Note that the list of `slot` changed, and how far it reaches now."""
     if r.half[slot, DIRTY] == 0:
         r.half[slot, DIRTY] = 1
@@ -129,7 +130,8 @@ def _place(r: Results, first: int, length: int, dist: float) -> int:
 
 
 @njit
-def _put(r: Results, first: int, length: int, pos: int, dist: float, time: int, name: int) -> None:
+def put(r: Results, first: int, length: int, pos: int, dist: float, time: int, name: int) -> None:
+    """Put an entry at rank `pos` of a list, those from there on one rank further."""
     for j in range(length, pos, -1):
         for c in range(4):
             r.pool[first + j, c] = r.pool[first + j - 1, c]
@@ -159,12 +161,12 @@ def offer(r: Results, slot: int, i: int, dist: float, time: int, name: int) -> b
         if outlived >= k:
             return False
     if pos < k:
-        _tell(r, i, slot, ENTER, time, name, dist)
+        tell(r, i, slot, ENTER, time, name, dist)
         if length >= k:
-            _tell(r, i, slot, LEAVE, time, r.pool[first + k - 1, NAME], 0.0)
+            tell(r, i, slot, LEAVE, time, r.pool[first + k - 1, NAME], 0.0)
     if not windowed and length == k:
         length -= 1
-    _put(r, first, length, pos, dist, time, name)
+    put(r, first, length, pos, dist, time, name)
     r.pool[first + pos, OUTLIVED] = outlived
     length += 1
     if windowed:
@@ -178,7 +180,7 @@ def offer(r: Results, slot: int, i: int, dist: float, time: int, name: int) -> b
                 kept += 1
         length = kept
     r.half[slot, LENGTH] = np.int32(length)
-    _touch(r, slot)
+    touch(r, slot)
     return True
 
 
@@ -193,7 +195,7 @@ def next_moment(r: Results, slot: int) -> int:
 
 
 @njit
-def expire(r: Results, slot: int, moment: int, tell: bool) -> None:
+def expire(r: Results, slot: int, moment: int, telling: bool) -> None:
     """Take out what is too old at `moment`, the next one of `slot`.
 
     The caller made room for two changes an entry. All that leave are told, then all that move up.
@@ -205,21 +207,21 @@ def expire(r: Results, slot: int, moment: int, tell: bool) -> None:
     visible = 0  # of those that stay, how many were visible
     for j in range(length):
         if r.pool[first + j, TIME] <= last:
-            if j < k and tell:
-                _tell(r, -1, slot, LEAVE, moment, r.pool[first + j, NAME], 0.0)
+            if j < k and telling:
+                tell(r, -1, slot, LEAVE, moment, r.pool[first + j, NAME], 0.0)
         elif j < k:
             visible += 1
     kept = 0
     for j in range(length):
         if r.pool[first + j, TIME] > last:
-            if visible <= kept < k and tell:
+            if visible <= kept < k and telling:
                 dist = r.distances[first + j, DISTANCE]
-                _tell(r, -1, slot, ENTER, moment, r.pool[first + j, NAME], dist)
+                tell(r, -1, slot, ENTER, moment, r.pool[first + j, NAME], dist)
             for c in range(4):
                 r.pool[first + kept, c] = r.pool[first + j, c]
             kept += 1
     r.half[slot, LENGTH] = np.int32(kept)
-    _touch(r, slot)
+    touch(r, slot)
 
 
 @njit
@@ -249,7 +251,7 @@ def restore(
             for b in range(size):
                 r.names[top + 2 + b] = names[name_offsets[at] + b]
             r.meta[NAMES_TOP] = top + 2 + size
-            _put(r, first, j, j, distances[at], times[at], top)
+            put(r, first, j, j, distances[at], times[at], top)
             r.pool[first + j, OUTLIVED] = outlived[at]
         r.half[slot, LENGTH] = np.int32(length)
-        _touch(r, slot)
+        touch(r, slot)
