@@ -48,13 +48,13 @@ def make_scratch() -> Scratch:
     return Scratch(np.empty((2, 4)), np.empty(4, np.float32), np.empty(_QUEUE, np.int32))
 
 
-@njit
+@njit(lean=True)
 def cells_of(layout: int) -> int:
     """At most so many cells lead to a subscription, a word."""
     return _MANY if layout == FIXED else CELLS
 
 
-@njit
+@njit(lean=True)
 def _ball(r: Results, space: int, slot: int, boxes: NDArray[np.float64]) -> int:
     """Put the boxes of B(s) into `boxes`; how many there are, 0 if it is the whole space."""
     reach = r.reals[slot, rs.REACH]
@@ -63,7 +63,7 @@ def _ball(r: Results, space: int, slot: int, boxes: NDArray[np.float64]) -> int:
     return circle_boxes(space, r.reals[slot, rs.X], r.reals[slot, rs.Y], reach, boxes)
 
 
-@njit
+@njit(lean=True)
 def _cells_touched(level: int, boxes: NDArray[np.float64], n: int) -> float:
     cells = 0.0
     for i in range(n):
@@ -73,7 +73,7 @@ def _cells_touched(level: int, boxes: NDArray[np.float64], n: int) -> float:
     return cells
 
 
-@njit
+@njit(lean=True)
 def _level(ix: Index, layout: int, boxes: NDArray[np.float64], n: int) -> int:
     """The level for a ball with these boxes."""
     if n == 0 or layout == EVERYWHERE:
@@ -89,7 +89,7 @@ def _level(ix: Index, layout: int, boxes: NDArray[np.float64], n: int) -> int:
     return grid if _cells_touched(grid, boxes, n) <= _MANY else ROOT
 
 
-@njit
+@njit(lean=True)
 def _hang_ball(
     ix: Index, r: Results, space: int, layout: int, slot: int, counting: bool, s: Scratch
 ) -> bool:
@@ -117,7 +117,7 @@ def _hang_ball(
     return True
 
 
-@njit
+@njit(lean=True)
 def post_balls(ix: Index, r: Results, space: int, layout: int, s: Scratch) -> bool:
     """Post every subscription not posted yet; False if the lists must grow first."""
     while ix.meta[POSTED] < ix.slots.meta[sl.COUNT]:
@@ -127,7 +127,7 @@ def post_balls(ix: Index, r: Results, space: int, layout: int, s: Scratch) -> bo
     return True
 
 
-@njit
+@njit(lean=True)
 def refine(
     ix: Index, r: Results, space: int, layout: int, s: Scratch, queued: NDArray[np.int64]
 ) -> bool:
@@ -146,7 +146,7 @@ def refine(
     return True
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def _is_tight(ix: Index, r: Results, space: int, slot: int, entry: int) -> bool:
     """Whether the box of an entry is about as high as the ball: a cheap look before `_ball`."""
     height = np.float64(ix.lists.boxes[entry, 4]) - np.float64(ix.lists.boxes[entry, 2])
@@ -156,7 +156,7 @@ def _is_tight(ix: Index, r: Results, space: int, slot: int, entry: int) -> bool:
     return bool(height <= 2.0 * _WORTH * reach)
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def follow(
     ix: Index,
     r: Results,
@@ -196,7 +196,7 @@ def follow(
         pl.bury(ix.lists, entry)
 
 
-@njit
+@njit(lean=True)
 def _touches(level: int, boxes: NDArray[np.float64], n: int, x: float, y: float) -> bool:
     """Whether one of the boxes touches the cell of (x, y)."""
     column, line = cell_at(level, x), cell_at(level, y)

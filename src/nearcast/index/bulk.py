@@ -1,10 +1,9 @@
 """Many new knn subscriptions against many objects at once: a search each, not an offer an object.
 
-Objects hang in one small grid a word, its cells holding about two of them. A subscription looks
-into the grids of its words, in rings around its place until it has k objects, then wherever its
-ball still reaches. That is the result it would have after being offered the objects one by one;
-only the changes in between are never made, so this is for runs that tell net changes, and for
-loading.
+Objects stand in one k-d tree a word. A subscription searches the trees of its words, nearest first,
+as far as its ball still reaches. That is the result it would have after being offered the objects
+one by one; only the changes in between are never made, so this is for runs that tell net changes,
+and for loading.
 """
 
 from __future__ import annotations
@@ -25,25 +24,30 @@ from nearcast.model.jit import njit
 from nearcast.model.space import distance
 from nearcast.wire.tables import ObjectColumns
 
-_A_CELL = 2.0  # objects
+_LEAF = 8  # objects
+_DEEP = 128  # entries of a stack: a tree of 2^60 objects has less
 
 
-class Grids(NamedTuple):
-    """A grid a word over the objects that hold it."""
+class Trees(NamedTuple):
+    """A k-d tree a word over the objects that hold it.
+
+    A tree is a run of objects: the middle one splits it, along `axis`; those before it are not
+    beyond the split, those behind it not before. Runs of up to _LEAF objects are not split.
+    """
 
     words: NDArray[np.uint64]  # ascending
-    corner: NDArray[np.float64]  # [words, 4]: minx, miny, cells a unit of x, cells a unit of y
-    cells: NDArray[np.int64]  # [words]: a side
-    first: NDArray[np.int64]  # [words]: its first cell in `starts`
-    starts: NDArray[np.int64]  # [cells + 1]: first of its objects
-    number: NDArray[np.int32]  # of the objects, cell by cell
+    bounds: NDArray[np.int64]  # [words + 1]: first object of each tree
+    place: NDArray[np.float64]  # [objects, 2]: x, y
+    number: NDArray[np.int32]
+    axis: NDArray[np.uint8]  # of the split at each object
 
 
-def make_grids(objects: ObjectColumns, universal: bool) -> Grids:
-    """The grids of all words of `objects`; with `universal`, also one of all objects."""
+def make_trees(objects: ObjectColumns, universal: bool) -> Trees:
+    """The trees of all words of `objects`; with `universal`, also one of all objects."""
     counts = np.diff(objects.word_offsets)[objects.order]
     number = np.repeat(np.arange(len(objects.order), dtype=np.int32), counts)
-    at = np.repeat(objects.word_offsets[:-1][objects.order] - _before(counts), counts)
+    before = np.cumsum(counts) - counts
+    at = np.repeat(objects.word_offsets[:-1][objects.order] - before, counts)
     held = objects.words[at + np.arange(len(at))]
     if universal:
         held = np.concatenate([held, np.full(len(objects.order), UNIVERSAL)])
@@ -51,66 +55,67 @@ def make_grids(objects: ObjectColumns, universal: bool) -> Grids:
     sort = np.argsort(held, kind="stable")
     number = number[sort]
     words, first = np.unique(held[sort], return_index=True)
-    bounds = np.append(first, len(number))
     rows = objects.order[number]
-    return _fill(words, bounds, objects.x[rows], objects.y[rows], number)
+    place = np.stack([objects.x[rows], objects.y[rows]], axis=1)
+    bounds = np.append(first, len(number))
+    trees = Trees(words, bounds, place, number, np.zeros(len(number), np.uint8))
+    _split_all(trees)
+    return trees
 
 
-def _before(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.cumsum(counts) - counts
+@njit(lean=True)
+def _swap(t: Trees, i: int, j: int) -> None:
+    for c in range(2):
+        t.place[i, c], t.place[j, c] = t.place[j, c], t.place[i, c]
+    t.number[i], t.number[j] = t.number[j], t.number[i]
 
 
-@njit
-def _fill(
-    words: NDArray[np.uint64],
-    bounds: NDArray[np.int64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    number: NDArray[np.int32],
-) -> Grids:
-    n = len(words)
-    corner = np.empty((n, 4))
-    cells = np.empty(n, np.int64)
-    first = np.empty(n, np.int64)
-    total = 0
-    for w in range(n):
-        a, b = bounds[w], bounds[w + 1]
-        cells[w] = max(int(np.sqrt((b - a) / _A_CELL)), 1)
-        corner[w, 0], corner[w, 1] = x[a:b].min(), y[a:b].min()
-        width, height = x[a:b].max() - corner[w, 0], y[a:b].max() - corner[w, 1]
-        corner[w, 2] = cells[w] / width if width > 0.0 else 0.0
-        corner[w, 3] = cells[w] / height if height > 0.0 else 0.0
-        first[w] = total
-        total += cells[w] * cells[w]
-    starts = np.zeros(total + 1, np.int64)
-    grids = Grids(words, corner, cells, first, starts, np.empty(len(number), np.int32))
-    for w in range(n):
-        for e in range(bounds[w], bounds[w + 1]):
-            starts[_cell(grids, w, x[e], y[e]) + 1] += 1
-    for c in range(total):
-        starts[c + 1] += starts[c]
-    place = starts[:-1].copy()
-    for w in range(n):
-        for e in range(bounds[w], bounds[w + 1]):
-            c = _cell(grids, w, x[e], y[e])
-            grids.number[place[c]] = number[e]
-            place[c] += 1
-    return grids
+@njit(lean=True)
+def _select(t: Trees, lo: int, hi: int, middle: int, axis: int) -> None:
+    """Put the object there that belongs at `middle` of [lo, hi] when sorted along `axis`."""
+    while lo < hi:
+        pivot = t.place[(lo + hi) >> 1, axis]
+        i, j = lo, hi
+        while i <= j:
+            while t.place[i, axis] < pivot:
+                i += 1
+            while t.place[j, axis] > pivot:
+                j -= 1
+            if i <= j:
+                _swap(t, i, j)
+                i += 1
+                j -= 1
+        if middle <= j:
+            hi = j
+        elif middle >= i:
+            lo = i
+        else:
+            return
 
 
 @njit
-def _column(g: Grids, w: int, axis: int, value: float) -> int:
-    """Column (axis 0) or row (axis 1) of a value in grid `w`, the nearest one if it is outside."""
-    c = (value - g.corner[w, axis]) * g.corner[w, 2 + axis]
-    last = g.cells[w] - 1
-    if not c > 0.0:  # also what is no number: infinity times zero
-        return 0
-    return int(last) if c >= last else int(c)
+def _split_all(t: Trees) -> None:
+    stack = np.empty((_DEEP, 2), np.int64)
+    for w in range(len(t.words)):
+        stack[0, 0], stack[0, 1] = t.bounds[w], t.bounds[w + 1]
+        top = 1
+        while top > 0:
+            top -= 1
+            lo, hi = stack[top, 0], stack[top, 1]
+            if hi - lo <= _LEAF:
+                continue
+            xs, ys = t.place[lo:hi, 0], t.place[lo:hi, 1]
+            axis = 0 if xs.max() - xs.min() >= ys.max() - ys.min() else 1
+            middle = (lo + hi) >> 1
+            _select(t, lo, hi - 1, middle, axis)
+            t.axis[middle] = axis
+            stack[top, 0], stack[top, 1] = lo, middle
+            stack[top + 1, 0], stack[top + 1, 1] = middle + 1, hi
+            top += 2
 
 
-@njit
-def _cell(g: Grids, w: int, x: float, y: float) -> int:
-    return int(g.first[w] + _column(g, w, 1, y) * g.cells[w] + _column(g, w, 0, x))
+# places in `Best.counts`
+HELD, EXAMINED, SEARCHED, BOXES = 0, 1, 2, 3
 
 
 class Best(NamedTuple):
@@ -118,13 +123,14 @@ class Best(NamedTuple):
 
     distance: NDArray[np.float64]
     number: NDArray[np.int32]
-    counts: NDArray[np.int64]  # [3]: how many there are, objects examined, grids searched
+    boxes: NDArray[np.float64]  # [2, 4]: around the ball of the k-th
+    counts: NDArray[np.int64]  # [4]: how many it holds, objects examined, trees searched, boxes
 
 
-@njit
+@njit(lean=True)
 def _consider(best: Best, k: int, dist: float, number: int) -> None:
     """Put an object among the best, if it is and is not there already."""
-    n = best.counts[0]
+    n = best.counts[HELD]
     if n == k and not (
         dist < best.distance[k - 1]
         or (dist == best.distance[k - 1] and number < best.number[k - 1])
@@ -139,7 +145,7 @@ def _consider(best: Best, k: int, dist: float, number: int) -> None:
     if at > 0 and best.number[at - 1] == number:  # it holds two words of the subscription
         return
     if n < k:
-        best.counts[0] = n + 1
+        best.counts[HELD] = n + 1
     for j in range(min(n, k - 1), at, -1):
         best.distance[j] = best.distance[j - 1]
         best.number[j] = best.number[j - 1]
@@ -147,74 +153,74 @@ def _consider(best: Best, k: int, dist: float, number: int) -> None:
     best.number[at] = np.int32(number)
 
 
-@njit
-def _search_row(
-    ix: Index, r: Results, space: int, o: ObjectColumns, g: Grids, slot: int,
-    w: int, line: int, left: int, right: int, best: Best,
-) -> None:  # fmt: skip
-    """Consider the objects of the cells `left` to `right` of one row of grid `w`."""
-    base = g.first[w] + line * g.cells[w]
-    x, y, k = r.reals[slot, rs.X], r.reals[slot, rs.Y], min(r.rows[slot, rs.K], len(o.order))
-    for e in range(g.starts[base + left], g.starts[base + right + 1]):
-        i = int(g.number[e])
-        row = o.order[i]
-        dist = distance(space, x, y, o.x[row], o.y[row])
-        best.counts[1] += 1
-        if best.counts[0] == k and dist > best.distance[k - 1]:
-            continue
-        if sl.sees(ix.slots, slot, i, o.time[row], o.until[row]) and where_holds(ix, slot, o, row):
-            _consider(best, k, dist, i)
+def make_best(k: int) -> Best:
+    """Room for up to `k`."""
+    return Best(np.empty(k), np.empty(k, np.int32), np.empty((2, 4)), np.zeros(4, np.int64))
 
 
-@njit
-def _search(
-    ix: Index, r: Results, space: int, o: ObjectColumns, g: Grids, slot: int,
-    w: int, best: Best, boxes: NDArray[np.float64],
-) -> None:  # fmt: skip
-    """Consider all objects of grid `w` that may be among the best."""
-    best.counts[2] += 1
+@njit(lean=True)
+def _visit(
+    ix: Index, r: Results, space: int, o: ObjectColumns, t: Trees, slot: int, e: int, best: Best
+) -> None:
+    """Consider the object at `e` of the trees."""
+    x, y = r.reals[slot, rs.X], r.reals[slot, rs.Y]
     k = min(r.rows[slot, rs.K], len(o.order))
-    column = _column(g, w, 0, r.reals[slot, rs.X])
-    line = _column(g, w, 1, r.reals[slot, rs.Y])
-    last = g.cells[w] - 1
-    ring = -1  # rings around the cell that are done
-    while best.counts[0] < k and ring < last:
-        ring += 1
-        left, right = max(column - ring, 0), min(column + ring, last)
-        for j in range(max(line - ring, 0), min(line + ring, last) + 1):
-            if abs(j - line) == ring:
-                _search_row(ix, r, space, o, g, slot, w, j, left, right, best)
-                continue
-            if column - ring >= 0:
-                c = column - ring
-                _search_row(ix, r, space, o, g, slot, w, j, c, c, best)
-            if column + ring <= last:
-                c = column + ring
-                _search_row(ix, r, space, o, g, slot, w, j, c, c, best)
-    if ring == last:
+    dist = distance(space, x, y, t.place[e, 0], t.place[e, 1])
+    best.counts[EXAMINED] += 1
+    if best.counts[HELD] == k and dist > best.distance[k - 1]:
         return
-    reach = best.distance[k - 1]
-    n = circle_boxes(space, r.reals[slot, rs.X], r.reals[slot, rs.Y], reach, boxes)
-    for b in range(n):
-        left, right = _column(g, w, 0, boxes[b, 0]), _column(g, w, 0, boxes[b, 2])
-        for j in range(_column(g, w, 1, boxes[b, 1]), _column(g, w, 1, boxes[b, 3]) + 1):
-            if abs(j - line) > ring:
-                _search_row(ix, r, space, o, g, slot, w, j, left, right, best)
-                continue
-            if left < column - ring:
-                stop = min(right, column - ring - 1)
-                _search_row(ix, r, space, o, g, slot, w, j, left, stop, best)
-            if right > column + ring:
-                start = max(left, column + ring + 1)
-                _search_row(ix, r, space, o, g, slot, w, j, start, right, best)
+    i = int(t.number[e])
+    row = o.order[i]
+    if sl.sees(ix.slots, slot, i, o.time[row], o.until[row]) and where_holds(ix, slot, o, row):
+        _consider(best, k, dist, i)
+        if best.counts[HELD] == k:
+            best.counts[BOXES] = circle_boxes(space, x, y, best.distance[k - 1], best.boxes)
 
 
-@njit
+@njit(lean=True)
+def _reaches(best: Best, axis: int, split: float, beyond: int) -> bool:
+    """Whether the ball reaches the side of a split: beyond it (1) or before it (0)."""
+    for b in range(best.counts[BOXES]):
+        if best.boxes[b, 2 + axis] >= split if beyond else best.boxes[b, axis] <= split:
+            return True
+    return bool(best.counts[BOXES] == 0)
+
+
+@njit(lean=True)
+def _search(
+    ix: Index, r: Results, space: int, o: ObjectColumns, t: Trees, slot: int,
+    w: int, best: Best, stack: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Consider all objects of tree `w` that may be among the best."""
+    best.counts[SEARCHED] += 1
+    stack[0, 0], stack[0, 1], stack[0, 2] = t.bounds[w], t.bounds[w + 1], -1
+    top = 1
+    while top > 0:
+        top -= 1
+        lo, hi, split, beyond = stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3]
+        if split >= 0 and not _reaches(best, t.axis[split], t.place[split, t.axis[split]], beyond):
+            continue
+        if hi - lo <= _LEAF:
+            for e in range(lo, hi):
+                _visit(ix, r, space, o, t, slot, e, best)
+            continue
+        middle = (lo + hi) >> 1
+        _visit(ix, r, space, o, t, slot, middle, best)
+        axis = t.axis[middle]
+        near = 1 if r.reals[slot, rs.X + axis] > t.place[middle, axis] else 0
+        for beyond in (1 - near, near):  # the last one in is the first one out
+            stack[top, 0] = middle + 1 if beyond else lo
+            stack[top, 1] = hi if beyond else middle
+            stack[top, 2], stack[top, 3] = middle, beyond
+            top += 1
+
+
+@njit(lean=True)
 def _keep(
     r: Results, o: ObjectColumns, slot: int, best: Best, names: NDArray[np.int64], tell: bool
 ) -> None:
     """Make the best the result of `slot`. Room for its list, names and changes has been made."""
-    n = best.counts[0]
+    n = best.counts[HELD]
     rs.make_room(r, slot, n)
     for j in range(n):
         i = int(best.number[j])
@@ -235,21 +241,22 @@ def find_all(
     r: Results,
     space: int,
     o: ObjectColumns,
-    g: Grids,
+    t: Trees,
     start: int,
     best: Best,
     names: NDArray[np.int64],
     tell: bool,
 ) -> None:
     """Find the results of all slots from `start` on, which have none yet and no window."""
-    boxes = np.empty((2, 4))
+    stack = np.empty((_DEEP, 4), np.int64)
     for slot in range(start, ix.slots.meta[sl.COUNT]):
-        best.counts[0] = 0
+        best.counts[HELD] = 0
+        best.counts[BOXES] = 0
         first, words = hooks(ix, slot, False)
         for i in range(first, first + words):
             word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
-            w = int(np.searchsorted(g.words, word))
-            if w < len(g.words) and g.words[w] == word:
-                _search(ix, r, space, o, g, slot, w, best, boxes)
-        if best.counts[0] > 0:
+            w = int(np.searchsorted(t.words, word))
+            if w < len(t.words) and t.words[w] == word:
+                _search(ix, r, space, o, t, slot, w, best, stack)
+        if best.counts[HELD] > 0:
             _keep(r, o, slot, best, names, tell)

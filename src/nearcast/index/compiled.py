@@ -7,11 +7,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nearcast.index import posting
+from nearcast.index import bulk, posting
 from nearcast.index.arena import Storage
 from nearcast.index.balls import Scratch, cells_of, make_scratch, post_balls
 from nearcast.index.base import MATCH, Changes, LocalIndex, Texts, Work
-from nearcast.index.bulk import Best, find_all, make_grids
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
 from nearcast.index.range_match import (
@@ -240,8 +239,8 @@ class CompiledIndex(LocalIndex):
         scratch = make_scratch()
         space, layout = self.space.code, self.layout
         results.open(len(self), objects)
-        bulk = net and self._worth_bulk(objects)
-        if bulk:  # it sees the objects of this batch in one go, and is not posted meanwhile
+        many = net and self._worth_bulk(objects)
+        if many:  # it sees the objects of this batch in one go, and is not posted meanwhile
             work = self.find_results(objects, True)
         else:
             work = Work()
@@ -254,7 +253,7 @@ class CompiledIndex(LocalIndex):
             )  # fmt: skip
             results.run(step, self._grow_lists)
         self._slots_meta[sl.CLOCK] += len(objects.order)
-        if bulk:
+        if many:
             self._post_balls(scratch)
         if results.windowed:
             counts[NEXT] = 0
@@ -262,7 +261,7 @@ class CompiledIndex(LocalIndex):
                 lambda: pass_time(self._index, results.state, now, counts), self._grow_lists
             )
         work += _work(counts)
-        return results.changes(clock, work, bulk)
+        return results.changes(clock, work, many)
 
     def _post_balls(self, scratch: Scratch) -> None:
         assert self._results
@@ -296,13 +295,14 @@ class CompiledIndex(LocalIndex):
         self._attach()
         k = int(results.state.rows[first : len(self), rs.K].max(initial=1))
         k = min(k, len(objects.order))
-        best = Best(np.empty(k), np.empty(k, np.int32), np.zeros(3, np.int64))
+        best = bulk.make_best(k)
         names = np.full(len(objects.order), -1)
-        grids = make_grids(objects, bool(universal.any()))
-        find_all(
-            self._index, results.state, self.space.code, objects, grids, first, best, names, telling
+        trees = bulk.make_trees(objects, bool(universal.any()))
+        bulk.find_all(
+            self._index, results.state, self.space.code, objects, trees, first, best, names, telling
         )
-        return Work(examined=int(best.counts[1]), lookups=int(best.counts[2]))
+        counts = best.counts
+        return Work(examined=int(counts[bulk.EXAMINED]), lookups=int(counts[bulk.SEARCHED]))
 
     # -- results and export ------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from nearcast.index.range_match import (
     Stages,
     find_lists,
     gather_keys,
+    held_by,
     where_holds,
 )
 from nearcast.kernels import postings as pl
@@ -30,7 +31,7 @@ NAMED = 7  # 1 + the number of that object; 0: none
 COUNTS = 8
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def put_name(r: Results, o: ObjectColumns, row: int) -> int:
     """Put the id of object `row` at the top of `names`, without keeping it yet; where that is."""
     top = r.meta[rs.NAMES_TOP]
@@ -42,7 +43,7 @@ def put_name(r: Results, o: ObjectColumns, row: int) -> int:
     return top
 
 
-@njit
+@njit(lean=True)
 def _let_go(ix: Index, r: Results, slot: int, now: int) -> int:
     """Expire what is too old at `now`, moment by moment; DONE or what is short."""
     moment = rs.next_moment(r, slot)
@@ -54,7 +55,7 @@ def _let_go(ix: Index, r: Results, slot: int, now: int) -> int:
     return rs.DONE
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def _offer(
     ix: Index,
     r: Results,
@@ -89,7 +90,7 @@ def _offer(
     return -1 if rs.offer(r, slot, i, dist, time, name) else rs.DONE
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def _keep_name(r: Results, o: ObjectColumns, counts: NDArray[np.int64]) -> None:
     """If somebody's result refers to the name at the top of `names` now, keep it."""
     if counts[TAKEN]:
@@ -99,7 +100,7 @@ def _keep_name(r: Results, o: ObjectColumns, counts: NDArray[np.int64]) -> None:
     counts[NAMED] = 0
 
 
-@njit
+@njit(lean=True)
 def _touch_ahead(ix: Index, r: Results, st: Stages, n: int, counts: NDArray[np.int64]) -> None:
     """Load what n candidates need, in steps whose loads overlap."""
     touched = np.uint64(0)
@@ -113,7 +114,7 @@ def _touch_ahead(ix: Index, r: Results, st: Stages, n: int, counts: NDArray[np.i
     counts[TOUCHED] ^= np.int64(touched)
 
 
-@njit
+@njit(lean=True)
 def _decide(
     ix: Index,
     r: Results,
@@ -158,7 +159,7 @@ def _decide(
     return rs.DONE
 
 
-@njit
+@njit(lean=True)
 def _scan(
     ix: Index,
     r: Results,
@@ -173,34 +174,35 @@ def _scan(
     counts: NDArray[np.int64],
 ) -> int:
     """Read n lists; entries whose box holds the object become candidates; DONE or what is short."""
-    boxes = ix.lists.boxes
+    boxes, pool = ix.lists.boxes, ix.lists.pool
     m = 0
     for j in range(n):
         row = o.order[st.number[j]]
-        x, y = o.x[row], o.y[row]
         first, length = pl.entries(ix.lists, st.row[j])
         gone = 0
-        for e in range(first, first + length):
-            if x < boxes[e, 1] or y < boxes[e, 2] or x > boxes[e, 3] or y > boxes[e, 4]:
-                gone += pl.buried(ix.lists, e)
-                continue
-            if m == len(st.slot):
-                short = _decide(ix, r, space, layout, o, clock, st, m, s, queued, counts)
-                if short:
-                    return short
-                m = 0
-            st.object[m] = st.number[j]
-            st.slot[m] = ix.lists.pool[e, 0]
-            st.list[m] = st.row[j]
-            st.place[m] = e - first
-            st.at[m] = st.level[j]
-            m += 1
+        for start in range(first, first + length, len(st.hit)):
+            stop = min(start + len(st.hit), first + length)
+            hits, buried = held_by(boxes, start, stop, o.x[row], o.y[row], st.hit)
+            gone += buried
+            for h in range(hits):
+                if m == len(st.slot):
+                    short = _decide(ix, r, space, layout, o, clock, st, m, s, queued, counts)
+                    if short:
+                        return short
+                    m = 0
+                e = st.hit[h]
+                st.object[m] = st.number[j]
+                st.slot[m] = pool[e, 0]
+                st.list[m] = st.row[j]
+                st.place[m] = e - first
+                st.at[m] = st.level[j]
+                m += 1
         if 2 * gone > length:
             pl.sweep(ix.lists, st.row[j])
     return _decide(ix, r, space, layout, o, clock, st, m, s, queued, counts)
 
 
-@njit
+@njit(lean=True)
 def match_knn(
     ix: Index,
     r: Results,
@@ -233,7 +235,7 @@ def match_knn(
         counts[NEXT] = following
 
 
-@njit
+@njit(lean=True)
 def pass_time(ix: Index, r: Results, now: int, counts: NDArray[np.int64]) -> int:
     """Let all windows slide on to `now`, from slot `counts[NEXT]` on; DONE or what is short."""
     while counts[NEXT] < ix.slots.meta[sl.COUNT]:

@@ -37,7 +37,7 @@ class Index(NamedTuple):
     stack: NDArray[np.uint8]  # scratch for programs
 
 
-@njit
+@njit(lean=True)
 def _word_row(ix: Index, word: np.uint64) -> int:
     row = pl.find(ix.words, word)
     if row < 0:
@@ -47,7 +47,7 @@ def _word_row(ix: Index, word: np.uint64) -> int:
     return row
 
 
-@njit
+@njit(lean=True)
 def _rarest(ix: Index, first: int, length: int, counting: bool) -> int:
     """Where in the heap the word of a conjunction stands that subscriptions used least so far.
 
@@ -69,7 +69,7 @@ def _rarest(ix: Index, first: int, length: int, counting: bool) -> int:
     return best
 
 
-@njit
+@njit(lean=True)
 def hooks(ix: Index, slot: int, counting: bool) -> tuple[int, int]:
     """(first, number) of the words in the heap that `slot` hangs under; first -1: UNIVERSAL.
 
@@ -86,7 +86,7 @@ def hooks(ix: Index, slot: int, counting: bool) -> tuple[int, int]:
     return -1, 1
 
 
-@njit
+@njit(lean=True)
 def outward(box: NDArray[np.float32], a: float, b: float, c: float, d: float) -> None:
     """Round (minx, miny, maxx, maxy) outwards to float32: a filter may only over-report."""
     inf = np.float32(np.inf)
@@ -99,7 +99,7 @@ def outward(box: NDArray[np.float32], a: float, b: float, c: float, d: float) ->
         box[i + 2] = np.nextafter(box[i + 2], inf)
 
 
-@njit
+@njit(lean=True)
 def hang(
     ix: Index,
     word: np.uint64,
@@ -140,7 +140,7 @@ def _post_boxes(
     return True
 
 
-@njit
+@njit(lean=True)
 def fits(ix: Index, slot: int, cells: int) -> bool:
     """Whether the tables have room for all words of `slot`, each in so many cells."""
     words = max(ix.slots.half[slot, sl.COVER], 1) + ix.slots.half[slot, sl.PROGRAM]

@@ -25,7 +25,7 @@ _CANDIDATES = 4096
 _FEW = 6  # levels
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def where_holds(ix: Index, slot: int, o: ObjectColumns, row: int) -> bool:
     """Whether the words of object `row` make the expression of `slot` true."""
     first = ix.slots.rows[slot, sl.BODY]
@@ -36,7 +36,7 @@ def where_holds(ix: Index, slot: int, o: ObjectColumns, row: int) -> bool:
     return satisfied(ix.slots.heap, first, length, o.words, start, stop, ix.stack)
 
 
-@njit
+@njit(lean=True)
 def _matches(ix: Index, space: int, slot: int, o: ObjectColumns, i: int, row: int) -> bool:
     s = ix.slots
     if not sl.sees(s, slot, i, o.time[row], o.until[row]):
@@ -64,6 +64,7 @@ class Stages(NamedTuple):
     list: NDArray[np.int32]
     place: NDArray[np.int64]  # in that list
     at: NDArray[np.int8]  # level of that list
+    hit: NDArray[np.int64]  # entries of one list
     cell: NDArray[np.uint64]  # of one object, at each level in use
     used: NDArray[np.int8]  # that level
 
@@ -83,12 +84,13 @@ def make_stages(longest: int) -> Stages:
         np.empty(_CANDIDATES, np.int32),
         np.empty(_CANDIDATES, np.int64),
         np.empty(_CANDIDATES, np.int8),
+        np.empty(_CANDIDATES, np.int64),
         np.empty(ROOT + 1, np.uint64),
         np.empty(ROOT + 1, np.int8),
     )
 
 
-@njit
+@njit(lean=True)
 def _cells(ix: Index, x: float, y: float, st: Stages) -> int:
     """Hash the cell of (x, y) at each level in use; how many levels there are."""
     used = np.uint64(ix.meta[USED])
@@ -104,7 +106,7 @@ def _cells(ix: Index, x: float, y: float, st: Stages) -> int:
     return n
 
 
-@njit
+@njit(lean=True)
 def _add_keys(ix: Index, word: np.uint64, i: int, levels: int, st: Stages, n: int) -> int:
     """Add a look-up for every level at which `word` may have lists; how many there are now."""
     bits = np.uint64(0xFFFFFFFF)
@@ -120,7 +122,7 @@ def _add_keys(ix: Index, word: np.uint64, i: int, levels: int, st: Stages, n: in
     return n
 
 
-@njit
+@njit(lean=True)
 def gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[int, int]:
     """Look-ups of the objects from number `first` on; (next object, look-ups)."""
     n = 0
@@ -135,7 +137,7 @@ def gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[in
     return i, n
 
 
-@njit
+@njit(lean=True)
 def find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
     """Keep the look-ups that meet a list, in steps whose loads overlap."""
     p = ix.lists
@@ -166,7 +168,7 @@ def find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
     return kept
 
 
-@njit
+@njit(lean=True)
 def _check(
     ix: Index,
     space: int,
@@ -199,7 +201,30 @@ def _check(
     return True
 
 
-@njit
+@njit(lean=True)
+def held_by(
+    boxes: NDArray[np.float32],
+    start: int,
+    stop: int,
+    x: float,
+    y: float,
+    hit: NDArray[np.int64],
+) -> tuple[int, int]:
+    """Entries of [start, stop) whose box holds (x, y), into `hit`; (how many, how many buried).
+
+    Without a branch an entry: which side of it a point lies on cannot be foretold.
+    """
+    n = 0
+    gone = 0
+    for e in range(start, stop):
+        left = boxes[e, 1]
+        hit[n] = e
+        n += (x >= left) & (y >= boxes[e, 2]) & (x <= boxes[e, 3]) & (y <= boxes[e, 4])
+        gone += left == np.float32(np.inf)
+    return n, gone
+
+
+@njit(lean=True)
 def _scan_lists(
     ix: Index,
     space: int,
@@ -210,25 +235,26 @@ def _scan_lists(
     counts: NDArray[np.int64],
 ) -> bool:
     """Read n lists; entries whose box holds the object become candidates."""
-    boxes = ix.lists.boxes
+    boxes, pool = ix.lists.boxes, ix.lists.pool
     m = 0
     for j in range(n):
         row = o.order[st.number[j]]
-        x, y = o.x[row], o.y[row]
-        for e in range(st.first[j], st.first[j] + st.length[j]):
-            if x < boxes[e, 1] or y < boxes[e, 2] or x > boxes[e, 3] or y > boxes[e, 4]:
-                continue
-            if m == len(st.slot):
-                if not _check(ix, space, o, st, m, out, counts):
-                    return False
-                m = 0
-            st.object[m] = st.number[j]
-            st.slot[m] = ix.lists.pool[e, 0]
-            m += 1
+        last = st.first[j] + st.length[j]
+        for start in range(st.first[j], last, len(st.hit)):
+            stop = min(start + len(st.hit), last)
+            hits, _ = held_by(boxes, start, stop, o.x[row], o.y[row], st.hit)
+            for h in range(hits):
+                if m == len(st.slot):
+                    if not _check(ix, space, o, st, m, out, counts):
+                        return False
+                    m = 0
+                st.object[m] = st.number[j]
+                st.slot[m] = pool[st.hit[h], 0]
+                m += 1
     return _check(ix, space, o, st, m, out, counts)
 
 
-@njit
+@njit(lean=True)
 def match_range(
     ix: Index,
     space: int,

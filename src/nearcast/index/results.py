@@ -24,6 +24,7 @@ from nearcast.wire.tables import (
 )
 
 _ENTRY = 4
+_CHUNK = 2**20  # changes
 
 
 class ResultStore:
@@ -91,11 +92,17 @@ class ResultStore:
 
     def open(self, slots: int, objects: ObjectColumns) -> None:
         """Make ready for the objects of a batch."""
-        self._dirty = np.concatenate(
-            [self._dirty[: self._meta[rs.DIRTY_TOP]], np.empty(slots, np.int32)]
-        )
+        self._reserve_dirty(slots)
         self._objects = objects
         self._renew_out(4096)
+
+    def _reserve_dirty(self, slots: int) -> None:
+        """Room to note every slot; not in the storage, since only one batch needs it."""
+        if len(self._dirty) < slots:
+            wider = np.empty(slots + slots // 4, np.int32)
+            n = int(self._meta[rs.DIRTY_TOP])
+            wider[:n] = self._dirty[:n]
+            self._dirty = wider
 
     def _renew_out(self, rows: int) -> None:
         self._out = (np.empty((rows, 5), np.int64), np.empty(rows))
@@ -120,10 +127,9 @@ class ResultStore:
                 )
                 self._reserve_names()
             else:
-                full = len(self._out[0])
+                full, stuck = len(self._out[0]), self._meta[rs.OUT_TOP] == 0
                 self._set_aside()
-                longest = int(self.state.half[:, rs.LENGTH].max(initial=0))
-                self._renew_out(max(min(full * 2, 2**20), 2 * longest + 2))
+                self._renew_out(full * 2 if full < _CHUNK or stuck else full)
 
     def _set_aside(self) -> None:
         n = int(self._meta[rs.OUT_TOP])
@@ -173,7 +179,6 @@ class ResultStore:
         n = int(self._meta[rs.DIRTY_TOP])
         self.state.half[self._dirty[:n], rs.DIRTY] = 0
         self._meta[rs.DIRTY_TOP] = 0
-        self._dirty = np.empty(0, np.int32)
 
     # -- export ------------------------------------------------------------------------------
 
@@ -219,9 +224,6 @@ class ResultStore:
         longest = int(np.diff(offsets).max(initial=1))
         pool = int(self._meta[rs.TOP]) + 2 * len(times) + 2 * longest
         self.storage.array("results.pool", np.int64, _ENTRY, pool)
-        n = int(slots.max()) + 1
-        self._dirty = np.concatenate(
-            [self._dirty[: self._meta[rs.DIRTY_TOP]], np.empty(n, np.int32)]
-        )
+        self._reserve_dirty(int(slots.max()) + 1)
         self._attach()
         rs.restore(self.state, slots, offsets, distances, times, outlived, name_offsets, name_bytes)

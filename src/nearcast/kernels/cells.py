@@ -22,7 +22,7 @@ _INVERSE = 1.0 / _SIDES
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-@njit
+@njit(lean=True)
 def level_of(width: float, height: float) -> int:
     """The finest level whose cells are at least twice as long as the box."""
     need = 2.0 * max(width, height)
@@ -32,7 +32,7 @@ def level_of(width: float, height: float) -> int:
     return ROOT
 
 
-@njit
+@njit(lean=True)
 def cell_at(level: int, v: float) -> int:
     """Number of the column (or row) of `v` at `level`; monotone, also for enormous values."""
     if level == ROOT:
@@ -42,21 +42,21 @@ def cell_at(level: int, v: float) -> int:
     return np.int64(min(max(c, -_FAR), _FAR))
 
 
-@njit
+@njit(lean=True)
 def cell_hash(level: int, column: int, row: int) -> np.uint64:
     """A hash of a cell."""
     h = mix64(np.uint64(column) * _GOLDEN + np.uint64(level + 1))
     return mix64(h ^ (np.uint64(row) * _GOLDEN))
 
 
-@njit
+@njit(lean=True)
 def key_in(cell: np.uint64, word: np.uint64) -> np.uint64:
     """Key of a word in a cell. Two that share a key share a list, which costs time, never truth."""
     key = mix64(cell ^ word)
     return key if key != np.uint64(0) else np.uint64(1)
 
 
-@njit
+@njit(lean=True)
 def cell_key(word: np.uint64, level: int, column: int, row: int) -> np.uint64:
     """Key of (word, cell)."""
     return key_in(cell_hash(level, column, row), word)

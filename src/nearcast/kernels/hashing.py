@@ -20,7 +20,7 @@ _M2 = np.uint64(0xC4CEB9FE1A85EC53)
 _S33 = np.uint64(33)
 
 
-@njit
+@njit(lean=True)
 def mix64(h: np.uint64) -> np.uint64:
     """The finaliser of MurmurHash3: every bit of the input moves every bit of the output."""
     h = np.uint64(h)

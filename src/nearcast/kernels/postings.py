@@ -43,13 +43,13 @@ _BYTE = np.uint64(8)
 _MARK = np.uint64(20)
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def home(rows: int, key: np.uint64) -> int:
     """The row where the search for `key` begins. Keys are hashes: their bits are spread."""
     return np.int64((key >> _BYTE) & np.uint64(rows - 1))
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def find(table: NDArray[np.uint64], key: np.uint64) -> int:
     """Row of `key`, or -1 - (the row where it would go). `table` has 2ⁿ rows, never full."""
     mask = np.int64(len(table) - 1)
@@ -61,7 +61,7 @@ def find(table: NDArray[np.uint64], key: np.uint64) -> int:
     return -1 - row
 
 
-@njit
+@njit(lean=True)
 def rehash(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
     """Put every row of `old` into the empty, larger `new`."""
     for i in range(len(old)):
@@ -71,14 +71,14 @@ def rehash(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
                 new[row, c] = old[i, c]
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def _mark_of(marks: int, key: np.uint64) -> tuple[int, np.uint64]:
     """(word, bit) of `key` in marks of that many words; other bits of the key than `home` uses."""
     place = (key >> _MARK) & np.uint64(marks * 64 - 1)
     return np.int64(place >> np.uint64(6)), np.uint64(1) << (place & np.uint64(63))
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def marked(p: Postings, key: np.uint64) -> bool:
     """Whether there may be a list of `key`: one bit a key, an eighth of the places set at most.
 
@@ -88,7 +88,7 @@ def marked(p: Postings, key: np.uint64) -> bool:
     return p.marks[word] & bit != _NONE
 
 
-@njit
+@njit(lean=True)
 def mark_all(table: NDArray[np.uint64], marks: NDArray[np.uint64]) -> None:
     """Make `marks` (all zero) fit `table`."""
     for i in range(len(table)):
@@ -97,7 +97,7 @@ def mark_all(table: NDArray[np.uint64], marks: NDArray[np.uint64]) -> None:
             marks[word] |= bit
 
 
-@njit
+@njit(lean=True)
 def _size_class(room: int) -> int:
     size = 0
     while (1 << size) < room:
@@ -105,7 +105,7 @@ def _size_class(room: int) -> int:
     return size
 
 
-@njit
+@njit(lean=True)
 def _take(p: Postings, size: int) -> int:
     """First entry of a free block of 2^size entries, or -1 when the pool must grow."""
     head = p.meta[FREE + size]
@@ -119,7 +119,7 @@ def _take(p: Postings, size: int) -> int:
     return top
 
 
-@njit
+@njit(lean=True)
 def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> bool:
     """Append `slot` with `box` (float32[4]) to the list of `key`; False if the pool must grow."""
     row = find(p.table, key)
@@ -158,25 +158,25 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> boo
     return True
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def entries(p: Postings, row: int) -> tuple[int, int]:
     """First entry and number of entries of the list in `row` of the table."""
     return np.int64(p.table[row, 1]), np.int64(p.table[row, 2] & _LOW)
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def bury(p: Postings, entry: int) -> None:
     """Make an entry one that no object meets; `sweep` takes it out."""
     p.boxes[entry, 1] = np.float32(np.inf)
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def buried(p: Postings, entry: int) -> bool:
     """Whether an entry is there no more."""
     return p.boxes[entry, 1] == np.float32(np.inf)
 
 
-@njit
+@njit(lean=True)
 def sweep(p: Postings, row: int) -> None:
     """Close the gaps that buried entries left in the list of `row`."""
     first, length = entries(p, row)

@@ -22,7 +22,7 @@ TAG_MASK = np.uint64(3)
 _TWO = np.uint64(2)
 
 
-@njit
+@njit(lean=True)
 def holds(words: Words, start: int, stop: int, word: np.uint64) -> bool:
     """Whether the ascending `words[start:stop]` hold `word`."""
     if stop - start <= 16:
@@ -40,7 +40,7 @@ def holds(words: Words, start: int, stop: int, word: np.uint64) -> bool:
     return lo < stop and words[lo] == word
 
 
-@njit
+@njit(lean=True)
 def all_held(heap: Words, first: int, length: int, words: Words, start: int, stop: int) -> bool:
     """Whether every word of the program `heap[first:first+length]` is in `words[start:stop]`."""
     for i in range(first, first + length):
@@ -49,7 +49,7 @@ def all_held(heap: Words, first: int, length: int, words: Words, start: int, sto
     return True
 
 
-@njit
+@njit(lean=True)
 def satisfied(
     heap: Words,
     first: int,

@@ -212,7 +212,7 @@ def apply_controls(s: Slots, c: Controls) -> None:
             s.ids[row, 1] = _FORGOTTEN
 
 
-@njit
+@njit(lean=True, forceinline=True)
 def sees(s: Slots, slot: int, i: int, time: int, until: int) -> bool:
     """SPEC section 4 for object number `i` of the batch: start <= `time`, `until` < end.
 
@@ -230,7 +230,7 @@ def sees(s: Slots, slot: int, i: int, time: int, until: int) -> bool:
     return False
 
 
-@njit
+@njit(lean=True)
 def lives_at(s: Slots, slot: int, moment: int) -> bool:
     """Whether `slot` tells what happens at `moment`, which passed before or in this batch."""
     if moment < s.rows[slot, END]:

@@ -63,7 +63,7 @@ def _boxes_of(out: NDArray[np.float64], count: int) -> list[Box]:
     return [(float(b[0]), float(b[1]), float(b[2]), float(b[3])) for b in out[:count]]
 
 
-@njit
+@njit(lean=True)
 def circle_boxes(space: int, x: float, y: float, radius: float, out: NDArray[np.float64]) -> int:
     """Put one or two boxes around a circle into `out` (float64[2, 4]); how many there are."""
     if space == GEOGRAPHIC_CODE:
@@ -73,7 +73,7 @@ def circle_boxes(space: int, x: float, y: float, radius: float, out: NDArray[np.
     return 1
 
 
-@njit
+@njit(lean=True)
 def _set(
     out: NDArray[np.float64], i: int, minx: float, miny: float, maxx: float, maxy: float
 ) -> None:
@@ -83,7 +83,7 @@ def _set(
     out[i, 3] = maxy
 
 
-@njit
+@njit(lean=True)
 def _geographic_circle(x: float, y: float, radius: float, out: NDArray[np.float64]) -> int:
     angle = radius / EARTH_RADIUS_M
     if not angle < _NEAR_ANTIPODE:
@@ -117,11 +117,11 @@ def _geographic_circle(x: float, y: float, radius: float, out: NDArray[np.float6
     return 1
 
 
-@njit
+@njit(lean=True)
 def _down(value: float) -> float:
     return float(max(np.nextafter(value, -np.inf), -_LARGEST))
 
 
-@njit
+@njit(lean=True)
 def _up(value: float) -> float:
     return float(min(np.nextafter(value, np.inf), _LARGEST))

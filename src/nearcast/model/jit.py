@@ -7,6 +7,10 @@ the type checker `njit` is the identity; at run time it is Numba's.
 (SPEC: the notification log is a function of the event log alone), and kernels that may reorder
 them would give different bits on different machines.
 
+A `lean` function must not make arrays: it is compiled without reference counts. Those are atomic,
+and one is counted for every array of every tuple that a function is handed: a third of the time of
+`index.knn_match` went into them.
+
 The cache folder's name holds a digest of every source file that compiles something, of Numba, of
 Python and of the processor: Numba itself only looks at a function's own file, and would keep a
 caller of a changed function in another file.
@@ -52,7 +56,7 @@ if TYPE_CHECKING:
     @overload
     def njit(**options: Any) -> Callable[[_Function], _Function]: ...
     def njit(function: Any = None, /, **options: Any) -> Any:
-        """Compile `function` on first use; `options` are Numba's, `cache=True` unless told."""
+        """Compile `function` on first use; `options`: Numba's (with cache), and `lean`."""
 
 else:
     import numba
@@ -65,5 +69,7 @@ else:
         """Compile `function` on first use; `options` are Numba's, `cache=True` unless told."""
         if options.get("fastmath"):
             raise ValueError("fastmath would make results depend on the machine; leave it off")
+        if options.pop("lean", False):
+            options["_nrt"] = False
         compiled = numba.njit(**{"cache": True, "nogil": True, **options})
         return compiled if function is None else compiled(function)

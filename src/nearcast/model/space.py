@@ -38,7 +38,7 @@ class Space(StrEnum):
         return GEOGRAPHIC_CODE if self is Space.GEOGRAPHIC else PLANAR_CODE
 
 
-@njit
+@njit(lean=True)
 def haversine_m(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
     """The haversine distance in metres, operation by operation as SPEC section 1 writes it."""
     phi1 = lat1 * _RADIANS
@@ -49,7 +49,7 @@ def haversine_m(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
     return 2.0 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(h)))
 
 
-@njit
+@njit(lean=True)
 def euclidean(x1: float, y1: float, x2: float, y2: float) -> float:
     """The Euclidean distance, without the rescaling of `hypot`: cheap, and the same everywhere."""
     dx = x2 - x1
@@ -57,7 +57,7 @@ def euclidean(x1: float, y1: float, x2: float, y2: float) -> float:
     return math.sqrt(dx * dx + dy * dy)
 
 
-@njit
+@njit(lean=True)
 def distance(space_code: int, x1: float, y1: float, x2: float, y2: float) -> float:
     """The distance of two positions in the space with this code."""
     if space_code == GEOGRAPHIC_CODE:
