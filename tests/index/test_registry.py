@@ -45,7 +45,8 @@ def test_every_index_is_exported() -> None:
 
 def test_the_file_has_the_name_of_the_index() -> None:
     for name, index in INDEXES.items():
-        assert index.__module__.removeprefix("nearcast.index.").split(".")[0] == name
+        module = index.__module__.removeprefix("nearcast.index.").split(".")[0]
+        assert module.replace("_", "-") == name
 
 
 def test_every_index_says_what_it_is() -> None:
