@@ -77,7 +77,7 @@ def space_subset_cost(p: Places, box: Box, size: int) -> float:
     return space_cost(p, box) * size
 
 
-@njit
+@njit(inline="always")
 def _count_once(p: Places, memo: Memo, word: int, box: Box) -> int:
     """Equation (4): P(R, lambda) = |O_{R,lambda}| / |O_init|, counted once a word and rectangle."""
     if memo.known[word, 0] != memo.clock[0]:
@@ -92,7 +92,7 @@ def begin_box(memo: Memo) -> None:
     memo.clock[0] += 1
 
 
-@njit
+@njit(inline="always")
 def hybrid_cost(p: Places, memo: Memo, asked: Asked, s: int, box: Box) -> float:
     """Equation (5): C(s) = sum of P(R, lambda) over the words of s."""
     cost = 0.0

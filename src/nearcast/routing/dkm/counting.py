@@ -12,7 +12,7 @@ _ONE = np.uint64(1)
 _SIX = np.int64(6)
 
 
-@njit
+@njit(inline="always")
 def _ones(bits: np.uint64) -> int:
     """How many bits are set (LLVM turns this into one instruction where there is one)."""
     bits = bits - ((bits >> _ONE) & np.uint64(0x5555555555555555))
@@ -23,7 +23,7 @@ def _ones(bits: np.uint64) -> int:
     return np.int64((bits * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@njit
+@njit(inline="always")
 def _zeros_before(blocks: NDArray[np.uint64], base: int, i: int) -> int:
     """How many of the first `i` bits of the level that starts at `base` are 0."""
     row = base + (i >> _SIX)
@@ -32,7 +32,7 @@ def _zeros_before(blocks: NDArray[np.uint64], base: int, i: int) -> int:
     return np.int64(blocks[row, 1]) + inside - _ones(blocks[row, 0] & mask)
 
 
-@njit
+@njit(inline="always")
 def _below(p: Places, word: int, i: int, j: int, rank: int) -> int:
     """How many of the objects `i:j` (in the order of x) of `word` have a y of a lower rank."""
     n = p.offsets[word + 1] - p.offsets[word]
@@ -57,7 +57,7 @@ def _below(p: Places, word: int, i: int, j: int, rank: int) -> int:
     return found
 
 
-@njit
+@njit(inline="always")
 def first_from(values: NDArray[np.float64], lo: int, hi: int, bound: float) -> int:
     """The first place in the ascending `values[lo:hi]` with a value of at least `bound`."""
     while lo < hi:
@@ -69,7 +69,7 @@ def first_from(values: NDArray[np.float64], lo: int, hi: int, bound: float) -> i
     return lo
 
 
-@njit
+@njit(inline="always")
 def _first_after(values: NDArray[np.float64], lo: int, hi: int, bound: float) -> int:
     """The first place in the ascending `values[lo:hi]` with a value beyond `bound`."""
     while lo < hi:
