@@ -167,7 +167,7 @@ def test_equations_1_to_6(found: list[Obj], subs: list[Sub], box: twins.Box) -> 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000])
 def test_counting_in_long_lists(n: int, rng: np.random.Generator) -> None:
-    found = [Obj(*rng.integers(0, 40, 2).tolist(), frozenset([4])) for _ in range(n)]
+    found = [Obj(x, y, frozenset([4])) for x, y in rng.integers(0, 40, (n, 2)).tolist()]
     v, p, _ = lay_out(sample_of(found), survey_of([]))
     for _ in range(50):
         a, b, c, d = rng.integers(-2, 43, 4).tolist()

@@ -149,7 +149,9 @@ def test_degenerate_inputs(
 
 @pytest.mark.parametrize("router", [Kop, DkmSks])
 def test_a_plan_balances(router: type[PlannedRouter], rng: np.random.Generator) -> None:
-    found = [Obj(*rng.random(2).tolist(), frozenset(rng.zipf(1.5, 3).tolist())) for _ in range(300)]
+    found = [
+        Obj(x, y, frozenset(rng.zipf(1.5, 3).tolist())) for x, y in rng.random((300, 2)).tolist()
+    ]
     subs = []
     for x, y in rng.random((500, 2)).tolist():
         subs.append(Sub(x, y, frozenset(rng.zipf(1.5, 2).tolist()), (x - 0.1, y, x, y + 0.1)))

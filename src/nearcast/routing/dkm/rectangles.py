@@ -86,7 +86,7 @@ def most_overlapped(r: Rectangles, box: Box) -> int:
     """Equation (7): S* = arg max |R ∩ R_n|, as a row of `r.boxes`; -1 if none shares an area.
 
     Many rectangles can hold all of `box`, the ones with a subscription to rare words for example:
-    the smallest of them is taken, the one that it would have been put in most likely.
+    the smallest of them is taken, as the closest to what `box` itself says.
     """
     top = len(r.levels) - 2
     stack = np.empty((_FAN * (top + 1) + 1, 2), np.int64)
