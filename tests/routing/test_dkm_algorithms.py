@@ -25,7 +25,8 @@ from nearcast.routing.dkm.costs import (
 from nearcast.routing.dkm.counting import count_inside
 from nearcast.routing.dkm.dkm_sks import subsets_wanted
 from nearcast.routing.dkm.nearest import reach
-from nearcast.routing.dkm.partitioning import hybrid_costs, subscription_partitioning
+from nearcast.routing.dkm.partitioning import subscription_partitioning
+from nearcast.routing.dkm.places import FEW
 from nearcast.routing.dkm.prepared import lay_out
 from nearcast.routing.dkm.rectangles import most_overlapped, rectangles_of
 from nearcast.routing.dkm.space import Subsets, space_oriented_partition, subset_of
@@ -159,22 +160,23 @@ def test_equations_1_to_6(found: list[Obj], subs: list[Sub], box: twins.Box) -> 
     assert [hybrid_cost(p, memo, s.asked, i, r) for i in range(len(subs))] == [
         twins.equation_5(found, sub.words, box) for sub in subs
     ]
-    of_all = hybrid_subset_cost(
-        p, memo, s.asked, np.arange(len(subs)), np.array(twins.around(subs))
-    )
+    each, around = np.zeros(len(subs)), np.array(twins.around(subs))
+    of_all = hybrid_subset_cost(p, memo, s.asked, np.arange(len(subs)), around, each)
+    assert each.sum() == of_all
     assert of_all == twins.equation_6(found, subs)
 
 
-@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000])
+@pytest.mark.parametrize("n", [0, 1, FEW, FEW + 1, 2 * FEW - 1, 2 * FEW, 2 * FEW + 1, 3 * FEW])
 def test_counting_in_long_lists(n: int, rng: np.random.Generator) -> None:
-    found = [Obj(x, y, frozenset([4])) for x, y in rng.integers(0, 40, (n, 2)).tolist()]
+    x, y = rng.integers(0, 40, (2, n)).astype(float)
+    found = [Obj(a, b, frozenset([4])) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     v, p, _ = lay_out(sample_of(found), survey_of([]))
-    for _ in range(50):
+    for _ in range(200):
         a, b, c, d = rng.integers(-2, 43, 4).tolist()
-        box = (min(a, c), min(b, d), max(a, c), max(b, d))
-        right = sum(twins.inside(o, box) for o in found)
+        box = np.array([min(a, c), min(b, d), max(a, c), max(b, d)], float)
+        right = ((x >= box[0]) & (x <= box[2]) & (y >= box[1]) & (y <= box[3])).sum()
         for word in range(len(v.frequency)):
-            assert count_inside(p, word, np.array(box, float)) == right
+            assert count_inside(p, word, box) == right
 
 
 @quick
@@ -236,12 +238,11 @@ def test_space_oriented_partition(found: list[Obj], subs: list[Sub], target: int
 def test_algorithm_2(found: list[Obj], subs: list[Sub], target: int, gamma2: int) -> None:
     v, p, s = lay_out(sample_of(found), survey_of(subs))
     memo = new_memo(len(v.frequency))
-    c = subscription_partitioning(s, p, memo, target, gamma2)
+    c, costs = subscription_partitioning(s, p, memo, target, gamma2)
     right = twins.algorithm_2(found, subs, target, gamma2)
     assert members_of(c) == [subset.members for subset in right]
     boxes = [twins.around([subs[i] for i in subset.members]) for subset in right]
     assert [tuple(box) for box in c.boxes.tolist()] == boxes
-    costs = hybrid_costs(s, p, memo, c)
     of = subset_of(c)
     assert costs.tolist() == [
         twins.equation_5(found, sub.words, boxes[of[i]]) for i, sub in enumerate(subs)

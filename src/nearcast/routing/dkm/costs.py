@@ -103,13 +103,19 @@ def hybrid_cost(p: Places, memo: Memo, asked: Asked, s: int, box: Box) -> float:
 
 @njit
 def hybrid_subset_cost(
-    p: Places, memo: Memo, asked: Asked, members: NDArray[np.int64], box: Box
+    p: Places,
+    memo: Memo,
+    asked: Asked,
+    members: NDArray[np.int64],
+    box: Box,
+    each: NDArray[np.float64],
 ) -> float:
-    """Equation (6): C(S_r) = sum of C(s) over S_r."""
+    """Equation (6): C(S_r) = sum of C(s) over S_r; writes each C(s) to `each[s]`."""
     begin_box(memo)
     cost = 0.0
     for s in members:
-        cost += hybrid_cost(p, memo, asked, s, box)
+        each[s] = hybrid_cost(p, memo, asked, s, box)
+        cost += each[s]
     return cost
 
 

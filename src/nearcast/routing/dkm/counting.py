@@ -33,26 +33,29 @@ def _zeros_before(blocks: NDArray[np.uint64], base: int, i: int) -> int:
 
 
 @njit(inline="always")
-def _below(p: Places, word: int, i: int, j: int, rank: int) -> int:
-    """How many of the objects `i:j` (in the order of x) of `word` have a y of a lower rank."""
-    n = p.offsets[word + 1] - p.offsets[word]
-    if rank >= n:
-        return j - i
+def _step(i: int, i0: int, zeros: int, bit: int) -> int:
+    """Where position `i`, with `i0` zeros before it, goes in the next level."""
+    return zeros + i - i0 if bit else i0
+
+
+@njit
+def _between(
+    blocks: NDArray[np.uint64], base: int, levels: int, n: int, i: int, j: int, lo: int, hi: int
+) -> int:
+    """How many of the ranks `i:j` of a matrix of `n` ranks are in `lo:hi`, `hi` below `n`.
+
+    Ranks below `hi` less ranks below `lo`, walked down side by side: positions a:b and i:j.
+    """
+    a, b, found = i, j, 0
     stride = n // 64 + 1
-    base = p.block_offsets[word]
-    levels = (p.block_offsets[word + 1] - base) // stride
-    found = 0
-    for level in range(levels):
-        if i == j:
-            break
-        zeros = _zeros_before(p.blocks, base, n)
-        i0 = _zeros_before(p.blocks, base, i)
-        j0 = _zeros_before(p.blocks, base, j)
-        if (rank >> (levels - 1 - level)) & 1:
-            found += j0 - i0
-            i, j = zeros + i - i0, zeros + j - j0
-        else:
-            i, j = i0, j0
+    for level in range(levels - 1, -1, -1):
+        zeros = _zeros_before(blocks, base, n)
+        i0, j0 = _zeros_before(blocks, base, i), _zeros_before(blocks, base, j)
+        a0, b0 = _zeros_before(blocks, base, a), _zeros_before(blocks, base, b)
+        low, high = (lo >> level) & 1, (hi >> level) & 1
+        found += high * (j0 - i0) - low * (b0 - a0)
+        i, j = _step(i, i0, zeros, high), _step(j, j0, zeros, high)
+        a, b = _step(a, a0, zeros, low), _step(b, b0, zeros, low)
         base += stride
     return found
 
@@ -81,7 +84,7 @@ def _first_after(values: NDArray[np.float64], lo: int, hi: int, bound: float) ->
     return lo
 
 
-@njit
+@njit(inline="always")
 def count_inside(p: Places, word: int, box: Box) -> int:
     """How many objects with `word` lie in `box`, its border included: |O_{R,lambda}|."""
     first, last = p.offsets[word], p.offsets[word + 1]
@@ -91,13 +94,17 @@ def count_inside(p: Places, word: int, box: Box) -> int:
     i = first_from(p.x, first, last, box[0])
     j = _first_after(p.x, i, last, box[2])
     if j - i <= FEW:
-        found = 0
+        found, low, high = 0, box[1], box[3]
         for t in range(i, j):
-            found += box[1] <= p.y[t] <= box[3]
+            found += (low <= p.y[t]) & (p.y[t] <= high)  # `and` would keep it from vectors
         return found
     lo = first_from(p.sorted_y, first, last, box[1])
     hi = _first_after(p.sorted_y, lo, last, box[3])
-    if j - i == last - first:
+    if lo == hi or j - i == last - first:
         return hi - lo
+    n, base = last - first, p.block_offsets[word]
+    levels = (p.block_offsets[word + 1] - base) // (n // 64 + 1)
     i, j, lo, hi = i - first, j - first, lo - first, hi - first
-    return _below(p, word, i, j, hi) - _below(p, word, i, j, lo)
+    if hi == n:  # one rank more than there are may not fit the bits: count what is below instead
+        return j - i - _between(p.blocks, base, levels, n, i, j, 0, lo)
+    return _between(p.blocks, base, levels, n, i, j, lo, hi)

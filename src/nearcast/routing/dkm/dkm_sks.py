@@ -15,7 +15,7 @@ from nearcast.routing.dkm.arrays import Arrays
 from nearcast.routing.dkm.assignment import subset_assignment
 from nearcast.routing.dkm.costs import Memo, begin_box, hybrid_cost, new_memo, per_object
 from nearcast.routing.dkm.nearest import ball_box
-from nearcast.routing.dkm.partitioning import hybrid_costs, subscription_partitioning
+from nearcast.routing.dkm.partitioning import subscription_partitioning
 from nearcast.routing.dkm.places import Places
 from nearcast.routing.dkm.plan import Costs, Numbers, PlannedRouter, points_of
 from nearcast.routing.dkm.prepared import lay_out, restore
@@ -49,8 +49,7 @@ class DkmSks(PlannedRouter):
         v, p, s = made
         memo = new_memo(len(v.frequency))
         target = subsets_wanted(len(s.x), self.shards, parameters["gamma1"])
-        c = subscription_partitioning(s, p, memo, target, parameters["gamma2"])
-        costs = hybrid_costs(s, p, memo, c)
+        c, costs = subscription_partitioning(s, p, memo, target, parameters["gamma2"])
         workers, loads = subset_assignment(costs, subset_of(c), self.shards)
         space = np.array([np.inf, np.inf, -np.inf, -np.inf])
         if len(s.x):

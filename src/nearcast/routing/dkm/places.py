@@ -20,7 +20,7 @@ from nearcast.routing.dkm.vocabulary import Vocabulary, numbers_of
 
 Box = NDArray[np.float64]  # minx, miny, maxx, maxy
 
-FEW = 32  # objects that are looked at one by one
+FEW = 1024  # objects that are looked at one by one: faster than a matrix up to about here
 _ONE = np.uint64(1)
 _SIX = np.int64(6)
 
