@@ -181,6 +181,7 @@ def test_counting_in_long_lists(n: int, rng: np.random.Generator) -> None:
 
 @quick
 @given(st.lists(boxes, max_size=30), boxes)
+@example([EVERYWHERE, (0, 0, 4, 4), (1, 1, 3, 3), (2, 2, 6, 6)], (1.5, 1.5, 2.5, 2.5))
 def test_equation_7(plan: list[twins.Box], box: twins.Box) -> None:
     space = np.array([-8.0, -8.0, 9.0, 9.0])
     tree = rectangles_of(np.array(plan, float).reshape(-1, 4), space)
