@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -85,3 +85,43 @@ class CanMove(ABC):
     @abstractmethod
     def moved(self, id_hash: NDArray[np.uint64], shards: NDArray[np.int64]) -> bytes:
         """The table with these subscriptions at their new shards."""
+
+
+class Sample(NamedTuple):
+    """Objects of the past that a plan is made from (O_init of DkM-SKS), as flat arrays."""
+
+    x: NDArray[np.float64]  # [n]
+    y: NDArray[np.float64]  # [n]
+    word_offsets: NDArray[np.int64]  # [n + 1]
+    words: NDArray[np.uint64]  # those of object i: words[word_offsets[i]:word_offsets[i + 1]]
+
+
+class Survey(NamedTuple):
+    """Running subscriptions that a plan deals out (S of DkM-SKS), as flat arrays."""
+
+    id_hash: NDArray[np.uint64]  # [m]
+    x: NDArray[np.float64]  # [m]
+    y: NDArray[np.float64]  # [m]
+    boxes: NDArray[np.float64]  # [m, 4] minx, miny, maxx, maxy of B(s); infinite below k results
+    word_offsets: NDArray[np.int64]  # [m + 1]
+    words: NDArray[np.uint64]  # cover words; a conjunction has one; none: any object may match
+
+
+class CanPlan(ABC):
+    """A router that deals all running subscriptions anew from what was seen so far."""
+
+    parameters: ClassVar[dict[str, float]]  # what `plan` can be told, with the usual values
+
+    @abstractmethod
+    def plan(
+        self, sample: Sample, survey: Survey, parameters: dict[str, float]
+    ) -> tuple[bytes, NDArray[np.int64], NDArray[np.float64]]:
+        """(what costs of later subscriptions need, worker of each subscription, C(w) of each)."""
+
+    @abstractmethod
+    def costs(self, controls: pa.RecordBatch) -> NDArray[np.float64]:
+        """Estimated costs of new subscriptions, rows of CONTROLS; 0 before there is a plan."""
+
+    @abstractmethod
+    def adjusted(self, added: NDArray[np.float64]) -> bytes:
+        """The table with `added` on top of C(w): costs that came, less costs that went."""

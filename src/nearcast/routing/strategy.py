@@ -8,10 +8,13 @@ from nearcast.index import INDEXES, LocalIndex
 from nearcast.model.errors import NearcastError
 from nearcast.routing.base import Router
 from nearcast.routing.broadcast import Broadcast
+from nearcast.routing.dkm.dkm_sks import DkmSks
+from nearcast.routing.dkm.kop import Kop
+from nearcast.routing.dkm.sop import Sop
 from nearcast.routing.hash import Hash
 from nearcast.routing.random import Random
 
-ROUTERS: dict[str, type[Router]] = {r.name: r for r in (Broadcast, Hash, Random)}
+ROUTERS: dict[str, type[Router]] = {r.name: r for r in (Broadcast, Hash, Random, Kop, Sop, DkmSks)}
 
 # What runs unless something else is asked for, and why: `nearcast strategies` prints it.
 DEFAULTS = {
