@@ -142,6 +142,7 @@ def _replay(args: argparse.Namespace) -> int:
         "strategies": dict(args.strategy),
         "changes": args.changes,
         "format": args.format,
+        "warmup": args.warmup,
         "master": args.master,
     }
     replay(args.events, args.out, args.checkpoint, args.batch_events, options)

@@ -10,6 +10,7 @@ from tests.engine.contract import Miniature, difference, expected, told, write_l
 
 from nearcast.engine.live import Tailer
 from nearcast.engine.settings import Settings
+from nearcast.engine.source import Feed
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
@@ -45,6 +46,38 @@ def test_neither_shards_nor_batches_show(seed: int, order: Order, tmp_path: Path
     else:
         Tailer([log.parent], run.checkpoint, batch_events, splits).poll()
     run.finish()
+    assert difference(told(run.out), expected(events, space, order)) == ""
+
+
+@pytest.mark.parametrize("router", ["kop", "sop", "dkm-sks"])
+@pytest.mark.parametrize("index", ["scan", "inverted", "grid-inverted", "pyramid"])
+@pytest.mark.parametrize("order", ["time", "arrival"])
+def test_a_plan_in_the_middle_does_not_show(
+    router: str, index: str, order: Order, tmp_path: Path
+) -> None:
+    rng = Random(f"{router} {index} {order}")
+    space = rng.choice(list(Space))
+    events = random_log(rng.randrange(1000), space, 120, rng.choice((0.0, 0.3)))
+    settings = Settings(
+        space=space,
+        shards=rng.choice((2, 3)),
+        strategies={"knn": f"{router}+{index}"},
+        order=order,
+        warmup=rng.choice((1, 10)),
+        arena=str(tmp_path / "arena"),
+    )
+    run = Miniature(settings, tmp_path)
+    (tmp_path / "in").mkdir()
+    log = write_log(tmp_path / "in" / "log.jsonl", events)
+    if order == "time":
+        run.plan(log, 10, 2)
+    else:
+        Tailer([log.parent], run.checkpoint, 10, 2).poll()
+    for n in range(len(Feed(run.checkpoint))):
+        run.batch(n)
+        if rng.random() < 0.3:  # a batch that is repeated repeats its decisions
+            run.batch(n)
+    assert (run.checkpoint / "plans").exists()
     assert difference(told(run.out), expected(events, space, order)) == ""
 
 

@@ -45,6 +45,7 @@ class Engine:
         changes: str = "every",
         format: str = "jsonl",
         lateness_ms: int = 3_600_000,
+        warmup: int = 0,
         arena: str = "",
         master: str = "local[*]",
         spark: SparkSession | None = None,
@@ -62,6 +63,7 @@ class Engine:
             "changes": changes,
             "format": format,
             "lateness_ms": lateness_ms,
+            "warmup": warmup,
             "arena": arena,
         }
         Settings(**self._settings)  # refuses nonsense now, not when a run starts

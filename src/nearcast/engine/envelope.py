@@ -33,6 +33,7 @@ class Envelope(msgspec.Struct):
     mail: str  # the file that holds it then (`engine.mail`)
     controls: bytes
     rejects: bytes
+    costs: dict[str, list[float]] = {}  # kind: what the split adds to each shard, by a plan
 
     @property
     def object_table(self) -> pa.RecordBatch:

@@ -15,8 +15,9 @@ import numpy as np
 
 from nearcast.engine.envelope import Directions
 from nearcast.engine.files import write_atomic
+from nearcast.engine.planning import ASK, WARMUP, Samples, Surveyed, make_plan
 from nearcast.engine.settings import Settings
-from nearcast.routing import CanMove, Load, Router, choose
+from nearcast.routing import CanMove, CanPlan, Load, Router, choose
 
 _KEEP = 5  # control files and exports of this many batches back are kept
 
@@ -71,11 +72,34 @@ class Controls:
         """What shards must be told in `batch`."""
         control, now = self.at(batch)
         if not now:
-            return Directions(batch)
+            return Directions(batch, tables=control.tables)
         return Directions(batch, control.orders, control.imports, control.tables)
 
-    def decide(self, batch: int, exports: list[Export], loads: list[Load]) -> None:
-        """After `batch`: publish what holds from the next one on."""
+    def waits_for_objects(self, batch: int, samples: Samples) -> bool:
+        """Whether the objects of `batch` are to be kept for a plan."""
+        control, _ = self.at(batch)
+        routers = make_routers(self.settings, control.tables)
+        planning = [
+            k for k, r in routers.items() if isinstance(r, CanPlan) and not r.table and r.shards > 1
+        ]
+        return bool(planning) and samples.count(batch) < self._warmup
+
+    @property
+    def _warmup(self) -> int:
+        return self.settings.warmup or WARMUP
+
+    def decide(
+        self,
+        batch: int,
+        exports: list[Export],
+        loads: list[Load],
+        surveys: list[Surveyed] | None = None,
+        costs: dict[str, list[float]] | None = None,
+    ) -> None:
+        """After `batch`: publish what holds from the next one on.
+
+        `costs` is what the batch added to each shard by a plan, less what it took away.
+        """
         control, written = self.at(batch)
         routers = make_routers(self.settings, control.tables)
         following = Control(dict(control.tables))
@@ -83,19 +107,47 @@ class Controls:
             following.orders, following.imports = control.orders, control.imports
         for export in exports:
             router = routers[export.kind]
-            assert isinstance(router, CanMove)
-            ids = np.array(export.id_hash, np.uint64)
-            table = router.moved(ids, np.array(export.shards, np.int64))
-            routers[export.kind] = type(router)(self.settings.shards, table)
-            following.tables[export.kind] = table
+            if isinstance(router, CanMove):
+                ids = np.array(export.id_hash, np.uint64)
+                table = router.moved(ids, np.array(export.shards, np.int64))
+                routers[export.kind] = type(router)(self.settings.shards, table)
+                following.tables[export.kind] = table
             following.imports.setdefault(export.kind, []).append(export.path)
         for kind, router in routers.items():
             if isinstance(router, CanMove) and (order := router.order(batch, loads)):
                 following.orders[kind] = order
+            if isinstance(router, CanPlan) and loads:
+                order = control.orders.get(kind, {}) if written else {}
+                paths = [s.path for s in surveys or [] if s.kind == kind]
+                self._plan(batch, kind, router, order, paths, (costs or {}).get(kind), following)
         # Written also when it says nothing, if an earlier try of this batch said something.
-        if following.orders or following.imports or self._path(batch + 1).exists():
+        changed = following.tables != control.tables
+        if following.orders or following.imports or changed or self._path(batch + 1).exists():
             write_atomic(self._path(batch + 1), msgspec.msgpack.encode(following))
         self._forget(batch, {p for paths in following.imports.values() for p in paths})
+
+    def _plan(
+        self,
+        batch: int,
+        kind: str,
+        router: CanPlan,
+        order: dict[str, Any],
+        surveys: list[str],
+        costs: list[float] | None,
+        following: Control,
+    ) -> None:
+        """The next step towards a plan of `kind`, or what keeps it up to date (`planning`)."""
+        table = following.tables.get(kind, b"")
+        if "homes" in order:  # shards exported by it: now it holds
+            following.tables[kind] = order["table"]
+        elif surveys:
+            checkpoint = self.folder.parent
+            following.orders[kind] = make_plan(router, checkpoint, batch, kind, surveys)
+        elif not table and self.settings.shards > 1:
+            if Samples(self.folder.parent).count(batch + 1) >= self._warmup:
+                following.orders[kind] = {ASK: True}
+        elif table and costs and any(costs):
+            following.tables[kind] = router.adjusted(np.array(costs))
 
     def _forget(self, batch: int, wanted: set[str]) -> None:
         old = [b for b in self._batches() if b < batch - _KEEP]

@@ -14,8 +14,10 @@ from nearcast.engine import faults
 from nearcast.engine.envelope import Directions, Envelope, pack, to_bytes
 from nearcast.engine.mail import Mail
 from nearcast.engine.moves import Controls
+from nearcast.engine.planning import Samples
 from nearcast.engine.settings import Settings
 from nearcast.kernels.hashing import hash_ids
+from nearcast.kernels.ragged import gather
 from nearcast.kernels.slots import REPLACED, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.routing import Router
 from nearcast.wire.decode import Decoded
@@ -24,6 +26,8 @@ from nearcast.wire.tables import (
     KINDS,
     REJECTS,
     empty,
+    list_column,
+    lists,
     numbers,
     strings,
 )
@@ -44,6 +48,9 @@ class RouteStep:
             type(r) is type(first) and r.table == first.table for r in self.routers.values()
         )
         self._anywhere = first
+        self._costs: dict[str, list[float]] = {}
+        self._samples = Samples(Path(checkpoint))
+        self._sampling = controls.waits_for_objects(batch, self._samples)
 
     def envelopes(
         self, decoded: Decoded, split: int, final: bool = False
@@ -51,6 +58,7 @@ class RouteStep:
         """(shard, envelope) for every shard: each must learn how far time has come."""
         faults.reach("route-read", self.batch)
         routing = time.perf_counter()
+        self._keep_sample(decoded.objects, split)
         shares = self._deal(decoded.controls)
         objects = self._route(decoded.objects)
         none = to_bytes(empty(REJECTS))
@@ -69,6 +77,7 @@ class RouteStep:
                         *objects[shard],
                         to_bytes(shares[shard]),
                         to_bytes(decoded.rejects) if first else none,
+                        self._costs if first else {},
                     )
                 ),
             )
@@ -86,9 +95,15 @@ class RouteStep:
             wanted[routes.shards, routes.rows] = True
         return [(to_bytes(objects.filter(pa.array(mask))), "") for mask in wanted]
 
+    def _keep_sample(self, objects: pa.RecordBatch, split: int) -> None:
+        """Objects for a plan, while one is waited for."""
+        if self._sampling:
+            self._samples.add(self.batch, split, objects)
+
     def _deal(self, controls: pa.RecordBatch) -> list[pa.RecordBatch]:
         """CONTROLS for each shard, in the order of the log."""
         n, shards = controls.num_rows, self.settings.shards
+        self._costs = {}
         if n == 0:
             return [empty(CONTROLS)] * shards
         offsets, data = strings(controls["id"])
@@ -106,6 +121,9 @@ class RouteStep:
             if len(rows):
                 place = self.routers[name].place(controls.take(pa.array(rows)), id_hash[rows])
                 tells[place.shards, rows[place.rows]] = np.where(place.reports, 3, 2)
+                if place.costs is not None:
+                    added = np.bincount(place.shards, place.costs[place.rows], shards)
+                    self._costs[name] = added.tolist()
         return [self._share(controls, tells[shard]) for shard in range(shards)]
 
     def _share(self, controls: pa.RecordBatch, tells: NDArray[np.int8]) -> pa.RecordBatch:
@@ -128,7 +146,8 @@ def _only_ends(share: pa.RecordBatch, ends: NDArray[np.bool_]) -> pa.RecordBatch
         if field.name == "op":
             column = pa.array(np.where(ends, REPLACED, numbers(column)).astype(np.uint8))
         elif pa.types.is_large_list(field.type):
-            kept = [[] if e else v for e, v in zip(ends.tolist(), column.to_pylist(), strict=True)]
-            column = pa.array(kept, field.type)
+            offsets, values = lists(column, field.type.value_type.to_pandas_dtype())
+            lengths = np.where(ends, 0, np.diff(offsets))
+            column = list_column(*gather(values, offsets[:-1], lengths), field.type)
         columns.append(column)
     return pa.RecordBatch.from_arrays(columns, schema=CONTROLS)

@@ -27,6 +27,7 @@ class Settings:
     changes: str = "every"  # every, net
     format: str = "jsonl"  # jsonl, parquet
     lateness_ms: int = 3_600_000  # how long an ended subscription waits for late objects (arrival)
+    warmup: int = 0  # objects that a plan is made from; 0: the usual number
     mail: str = ""  # folder for objects by reference, where all run on one machine; empty: none
     arena: str = ""  # folder for the indexes, on each machine; empty: shared memory or /tmp
 
@@ -45,6 +46,8 @@ class Settings:
             self.bounds[0] < self.bounds[2] and self.bounds[1] < self.bounds[3]
         ):
             raise NearcastError("bounds: write minx,miny,maxx,maxy with min < max")
+        if self.warmup < 0:
+            raise NearcastError(f"warmup: {self.warmup} is less than 0")
         chosen = choose(self.strategies)
         object.__setattr__(self, "strategies", {k: s.name for k, s in chosen.items()})
 

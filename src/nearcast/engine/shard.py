@@ -11,12 +11,14 @@ from typing import Any
 import msgspec
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from nearcast.engine import faults
 from nearcast.engine.batch import Ordered, in_order
 from nearcast.engine.envelope import Directions, Envelope
 from nearcast.engine.files import write_atomic
 from nearcast.engine.moves import Export, make_routers
+from nearcast.engine.planning import ASK, Surveyed, homes_by, survey
 from nearcast.engine.settings import Settings
 from nearcast.engine.sinks import BatchFiles
 from nearcast.engine.state import Delta, Manifest, StateFiles, ids_table, snapshot
@@ -24,7 +26,7 @@ from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
 from nearcast.index.base import EVENTS, Changes, Work
 from nearcast.index.notify import net
-from nearcast.routing import CanMove, choose
+from nearcast.routing import CanMove, CanPlan, choose
 from nearcast.wire.tables import CONTROLS, REJECTS, RESULTS, empty, from_bytes, join, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
@@ -54,6 +56,21 @@ class Report(msgspec.Struct):
     state_bytes: int = 0
     files: dict[str, str] = {}  # final name: temporary path
     exports: list[Export] = []
+    surveys: list[Surveyed] = []
+    costs: dict[str, list[float]] = {}  # added to each shard by a plan (told by shard 0)
+    ended: dict[str, float] = {}  # cost of what ended here, by a plan
+
+
+def costs_of(reports: list[Report]) -> dict[str, list[float]]:
+    """By kind: what a batch added to the cost of each shard, less what it took away."""
+    costs: dict[str, list[float]] = {}
+    for report in reports:
+        for kind, added in report.costs.items():
+            costs[kind] = list(added)
+    for report in reports:
+        for kind, gone in report.ended.items():
+            costs.setdefault(kind, [0.0] * len(reports))[report.shard] -= gone
+    return costs
 
 
 @dataclass(slots=True)
@@ -90,6 +107,7 @@ class ShardStep:
             ordered = in_order(envelopes, self.settings, manifest.now)
             matching = time.perf_counter()
             changes = self._match(indexes, ordered, report)
+            self._count_ended(indexes, directions, report)
             report.match_seconds = time.perf_counter() - matching
             faults.reach("shard-matched", directions.batch)
             self._write_out(indexes, changes, envelopes, report)
@@ -97,7 +115,7 @@ class ShardStep:
                 shard, directions.batch, manifest, indexes, moved, ordered, report
             )
             faults.reach("shard-state-written", directions.batch)
-            report.exports = self._export(shard, directions, indexes, following.now)
+            self._answer(shard, directions, indexes, following.now, report)
             report.subscriptions = sum(len(i) for i in indexes.values())
             report.arena_bytes = arena.bytes
             arena.commit(following.token)
@@ -154,33 +172,56 @@ class ShardStep:
                 moved.controls[kind] = join([c for c, _ in came], CONTROLS)
         return moved
 
-    def _export(
-        self, shard: int, directions: Directions, indexes: dict[str, LocalIndex], now: int
-    ) -> list[Export]:
-        """After the batch: write down what shall move, with its results. It stays until the
-        next batch drops it, so a batch that is repeated finds everything in place.
+    def _answer(
+        self,
+        shard: int,
+        directions: Directions,
+        indexes: dict[str, LocalIndex],
+        now: int,
+        report: Report,
+    ) -> None:
+        """After the batch: do what was ordered, a survey or an export.
 
         All subscriptions of an id go together, also ended ones that wait for late objects."""
-        exports = []
         routers = make_routers(self.settings, directions.tables)
         for kind, order in directions.orders.items():
             router, index = routers[kind], indexes[kind]
-            assert isinstance(router, CanMove)
             slots = index.living(now - self.settings.grace_ms)
             hashes = index.id_hashes(slots)
-            target = router.select(order, shard, hashes)
-            going = np.flatnonzero(target != shard)
-            if len(going) == 0:
-                continue
-            controls, results = index.rows(slots[going])
             name = f"{directions.batch:012d}-{shard:04d}-{uuid.uuid4().hex[:12]}.bin"
             path = self.checkpoint / "moves" / name
-            shards = target[going].tolist()
-            data_out = ExportFile(shard, shards, to_bytes(controls), to_bytes(results))
-            write_atomic(path, msgspec.msgpack.encode(data_out))
-            exports.append(Export(kind, str(path), hashes[going].tolist(), shards))
+            if ASK in order:
+                write_atomic(path, survey(*index.rows(slots), hashes, self.settings.space))
+                report.surveys.append(Surveyed(kind, str(path)))
+                continue
+            if isinstance(router, CanMove):
+                target = router.select(order, shard, hashes)
+            else:
+                target = homes_by(order, shard, hashes)
+            export = self._export(kind, shard, index, slots, hashes, target, path)
+            report.exports += export
         faults.reach("shard-exported", directions.batch)
-        return exports
+
+    def _export(
+        self,
+        kind: str,
+        shard: int,
+        index: LocalIndex,
+        slots: NDArray[np.int64],
+        hashes: NDArray[np.uint64],
+        target: NDArray[np.int64],
+        path: Path,
+    ) -> list[Export]:
+        """Write down what shall move, with its results. It stays until the next batch drops it,
+        so a batch that is repeated finds everything in place."""
+        going = np.flatnonzero(target != shard)
+        if len(going) == 0:
+            return []
+        controls, results = index.rows(slots[going])
+        shards = target[going].tolist()
+        data_out = ExportFile(shard, shards, to_bytes(controls), to_bytes(results))
+        write_atomic(path, msgspec.msgpack.encode(data_out))
+        return [Export(kind, str(path), hashes[going].tolist(), shards)]
 
     # -- the batch ---------------------------------------------------------------------------
 
@@ -205,6 +246,17 @@ class ShardStep:
         report.examined, report.lookups, report.scanned = work.examined, work.lookups, work.scanned
         return found
 
+    def _count_ended(
+        self, indexes: dict[str, LocalIndex], directions: Directions, report: Report
+    ) -> None:
+        """What the subscriptions that this batch ended had cost, by a plan."""
+        for kind, router in make_routers(self.settings, directions.tables).items():
+            if isinstance(router, CanPlan) and router.table:
+                ended = indexes[kind].ended()
+                if len(ended):
+                    controls, _ = indexes[kind].rows(ended)
+                    report.ended[kind] = float(router.costs(controls).sum())
+
     def _write_out(
         self,
         indexes: dict[str, LocalIndex],
@@ -222,6 +274,9 @@ class ShardStep:
                 report.route_seconds += envelope.seconds
                 for op, n in envelope.events.items():
                     report.events[op] = report.events.get(op, 0) + n
+                for kind, added in envelope.costs.items():
+                    before = report.costs.get(kind, [0.0] * len(added))
+                    report.costs[kind] = [a + b for a, b in zip(before, added, strict=True)]
 
     def _save(
         self,

@@ -14,7 +14,7 @@ from nearcast.engine.mail import Mail
 from nearcast.engine.moves import Controls
 from nearcast.engine.reports import BatchRecord, Reports
 from nearcast.engine.settings import Settings
-from nearcast.engine.shard import Report
+from nearcast.engine.shard import Report, costs_of
 from nearcast.engine.sinks import commit
 
 OnBatch = Callable[[BatchRecord], None]
@@ -46,7 +46,8 @@ class Sink:
         record = BatchRecord(batch, now - self._last, reports)
         self._last = now
         exports = [e for r in reports for e in r.exports]
-        self.controls.decide(batch, exports, record.loads())
+        surveys = [s for r in reports for s in r.surveys]
+        self.controls.decide(batch, exports, record.loads(), surveys, costs_of(reports))
         faults.reach("sink-controlled", batch)
         self.reports.add(record)
         if self.mail:

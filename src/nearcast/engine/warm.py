@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -58,17 +59,26 @@ def warm(settings: Settings) -> None:
         file=sys.stderr,
         flush=True,
     )
-    load_kernels(settings)
+    # Each kind in a process of its own: the compiler knows one core only.
+    others = [
+        subprocess.Popen([sys.executable, "-m", "nearcast.engine.warm", f"{kind}={name}"])
+        for kind, name in list(settings.strategies.items())[1:]
+    ]
+    load_kernels(settings, next(iter(settings.strategies)))
+    if any(other.wait() for other in others):
+        load_kernels(settings)
     cache_dir().mkdir(parents=True, exist_ok=True)
     _ready(settings).touch()
     print("nearcast: kernels are ready", file=sys.stderr, flush=True)
 
 
-def load_kernels(settings: Settings) -> None:
-    """Call every kernel of a run once: from the cache of this machine, or compiled now."""
+def load_kernels(settings: Settings, only: str | None = None) -> None:
+    """Call every kernel of a run (or of one kind of it): from the machine's cache, or compiled."""
     data = np.frombuffer(_LOG, np.uint8)
     line_keys(data, count_lines(data))
     for kind, strategy in choose(settings.strategies).items():
+        if only not in (None, kind):
+            continue
         decoded = decode_jsonl(_LOG, settings.space)
         index = strategy.index(kind, settings.space, Memory())
         index.apply(decoded.controls, np.zeros(decoded.controls.num_rows, np.int32))
@@ -77,3 +87,8 @@ def load_kernels(settings: Settings) -> None:
         index.restore(index.changed())
         index.close()
         index.compact(decoded.latest)
+
+
+if __name__ == "__main__":
+    chosen, _, strategy = sys.argv[1].partition("=")
+    load_kernels(Settings(strategies={chosen: strategy}), chosen)

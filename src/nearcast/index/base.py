@@ -132,6 +132,10 @@ class LocalIndex(ABC):
         """CONTROLS and RESULTS that make these slots anew; RESULTS count slots from 0."""
 
     @abstractmethod
+    def ended(self) -> NDArray[np.int64]:
+        """Slots that an event of this batch ended, ascending."""
+
+    @abstractmethod
     def living(self, now: int) -> NDArray[np.int64]:
         """Slots that may still see objects at or after `now`, ascending."""
 

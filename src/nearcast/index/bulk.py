@@ -127,6 +127,17 @@ class Best(NamedTuple):
     counts: NDArray[np.int64]  # [4]: how many it holds, objects examined, trees searched, boxes
 
 
+def neighbours_first(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.int64]:
+    """An order in which what is near follows each other: searches then meet the same objects."""
+    columns = []
+    for values in (x, y):
+        low, high = float(np.min(values, initial=0.0)), float(np.max(values, initial=0.0))
+        scaled = (values - low) / max(high - low, 1e-300) * 1023.0
+        columns.append(np.nan_to_num(scaled).astype(np.int64))
+    # Boustrophedon: rows of cells, every other one backwards.
+    return np.lexsort((np.where(columns[1] & 1, -columns[0], columns[0]), columns[1]))
+
+
 @njit(lean=True)
 def _consider(best: Best, k: int, dist: float, number: int) -> None:
     """Put an object among the best, if it is and is not there already."""
@@ -163,10 +174,12 @@ def _visit(
     ix: Index, r: Results, space: int, o: ObjectColumns, t: Trees, slot: int, e: int, best: Best
 ) -> None:
     """Consider the object at `e` of the trees."""
+    best.counts[EXAMINED] += 1
+    if not _may_hold(best, t.place[e, 0], t.place[e, 1]):
+        return
     x, y = r.reals[slot, rs.X], r.reals[slot, rs.Y]
     k = min(r.rows[slot, rs.K], len(o.order))
     dist = distance(space, x, y, t.place[e, 0], t.place[e, 1])
-    best.counts[EXAMINED] += 1
     if best.counts[HELD] == k and dist > best.distance[k - 1]:
         return
     i = int(t.number[e])
@@ -175,6 +188,16 @@ def _visit(
         _consider(best, k, dist, i)
         if best.counts[HELD] == k:
             best.counts[BOXES] = circle_boxes(space, x, y, best.distance[k - 1], best.boxes)
+
+
+@njit(lean=True)
+def _may_hold(best: Best, x: float, y: float) -> bool:
+    """Whether the ball's boxes hold (x, y): cheaper than a distance."""
+    boxes = best.boxes
+    for b in range(best.counts[BOXES]):
+        if boxes[b, 0] <= x <= boxes[b, 2] and boxes[b, 1] <= y <= boxes[b, 3]:
+            return True
+    return bool(best.counts[BOXES] == 0)
 
 
 @njit(lean=True)
@@ -242,14 +265,15 @@ def find_all(
     space: int,
     o: ObjectColumns,
     t: Trees,
-    start: int,
+    order: NDArray[np.int64],
     best: Best,
     names: NDArray[np.int64],
     tell: bool,
 ) -> None:
-    """Find the results of all slots from `start` on, which have none yet and no window."""
+    """Find the results of the slots `order`, which have none yet and no window."""
     stack = np.empty((_DEEP, 4), np.int64)
-    for slot in range(start, ix.slots.meta[sl.COUNT]):
+    for n in range(len(order)):
+        slot = order[n]
         best.counts[HELD] = 0
         best.counts[BOXES] = 0
         first, words = hooks(ix, slot, False)

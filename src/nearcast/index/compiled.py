@@ -298,8 +298,10 @@ class CompiledIndex(LocalIndex):
         best = bulk.make_best(k)
         names = np.full(len(objects.order), -1)
         trees = bulk.make_trees(objects, bool(universal.any()))
+        at = results.state.reals[first : len(self)]
+        order = first + bulk.neighbours_first(at[:, rs.X], at[:, rs.Y])
         bulk.find_all(
-            self._index, results.state, self.space.code, objects, trees, first, best, names, telling
+            self._index, results.state, self.space.code, objects, trees, order, best, names, telling
         )
         counts = best.counts
         return Work(examined=int(counts[bulk.EXAMINED]), lookups=int(counts[bulk.SEARCHED]))
@@ -324,6 +326,10 @@ class CompiledIndex(LocalIndex):
         self._lists_meta[pl.FREE :] = -1
         self._post_meta[:] = 0
         self._attach()
+
+    def ended(self) -> NDArray[np.int64]:
+        slots: NDArray[np.int64] = np.unique(self._ends[: self._slots_meta[sl.ENDS_TOP], 0])
+        return slots
 
     def living(self, now: int) -> NDArray[np.int64]:
         n = len(self)

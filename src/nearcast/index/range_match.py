@@ -36,7 +36,7 @@ def where_holds(ix: Index, slot: int, o: ObjectColumns, row: int) -> bool:
     return satisfied(ix.slots.heap, first, length, o.words, start, stop, ix.stack)
 
 
-@njit(lean=True)
+@njit
 def _matches(ix: Index, space: int, slot: int, o: ObjectColumns, i: int, row: int) -> bool:
     s = ix.slots
     if not sl.sees(s, slot, i, o.time[row], o.until[row]):
@@ -168,7 +168,7 @@ def find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
     return kept
 
 
-@njit(lean=True)
+@njit
 def _check(
     ix: Index,
     space: int,
@@ -224,7 +224,7 @@ def held_by(
     return n, gone
 
 
-@njit(lean=True)
+@njit
 def _scan_lists(
     ix: Index,
     space: int,
@@ -254,7 +254,7 @@ def _scan_lists(
     return _check(ix, space, o, st, m, out, counts)
 
 
-@njit(lean=True)
+@njit
 def match_range(
     ix: Index,
     space: int,

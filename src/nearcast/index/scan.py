@@ -256,6 +256,9 @@ class Scan(LocalIndex):
         flags: int = sub.row["flags"]
         return flags & ~FORMER if known else flags | FORMER
 
+    def ended(self) -> NDArray[np.int64]:
+        return np.array([n for n, s in enumerate(self._subs) if s.ends], np.int64)
+
     def living(self, now: int) -> NDArray[np.int64]:
         alive = [s.live and s.end > now and s.end > s.start for s in self._subs]
         return np.flatnonzero(np.array(alive, bool))

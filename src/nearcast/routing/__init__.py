@@ -19,6 +19,7 @@ from nearcast.routing.base import CanMove, CanPlan, Load, Placement, Router, Rou
 from nearcast.routing.broadcast import Broadcast
 from nearcast.routing.dkm.dkm_sks import DkmSks
 from nearcast.routing.dkm.kop import Kop
+from nearcast.routing.dkm.plan import table_of_plan
 from nearcast.routing.dkm.sop import Sop
 from nearcast.routing.hash import Hash
 from nearcast.routing.random import Random
@@ -44,4 +45,5 @@ __all__ = [
     "Survey",
     "choose",
     "parse_strategy",
+    "table_of_plan",
 ]

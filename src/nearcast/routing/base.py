@@ -18,6 +18,7 @@ class Placement:
     rows: NDArray[np.int64]
     shards: NDArray[np.int64]
     reports: NDArray[np.bool_]
+    costs: NDArray[np.float64] | None = None  # that each adds to its shard, by a plan
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ ROUTERS: dict[str, type[Router]] = {r.name: r for r in (Broadcast, Hash, Random,
 # What runs unless something else is asked for, and why: `nearcast strategies` prints it.
 DEFAULTS = {
     "range": ("hash+pyramid", "fewest candidates an object of the indexes here (bench pipeline)"),
-    "knn": ("hash+inverted", "the only compiled index for knn so far"),
+    "knn": ("hash+pyramid", "fewest candidates an object of the indexes here (bench dkm-sks)"),
 }
 
 

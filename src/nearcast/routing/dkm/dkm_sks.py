@@ -39,6 +39,7 @@ class DkmSks(PlannedRouter):
 
     name = "dkm-sks"
     about = "subscriptions dealt by words and places, neighbours apart; objects to every shard"
+    indexes = {"knn": "pyramid"}  # noqa: RUF012 -- a constant of the class
     parameters: ClassVar[dict[str, float]] = {"gamma1": 0, "gamma2": 20}
 
     def prepare(

@@ -22,6 +22,7 @@ class Kop(PlannedRouter):
 
     name = "kop"
     about = "subscriptions dealt by the frequency of their words, objects to every shard"
+    indexes = {"knn": "inverted"}  # noqa: RUF012 -- a constant of the class
 
     def prepare(
         self, sample: Sample, survey: Survey, parameters: dict[str, float]

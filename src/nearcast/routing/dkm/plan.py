@@ -43,7 +43,6 @@ class PlannedRouter(Router, CanPlan):
 
     paper = "DkM-SKS (Tsuruoka et al.)"
     kinds = ("knn",)
-    indexes: ClassVar[dict[str, str]] = {"knn": "inverted"}
     by_id = False
     parameters: ClassVar[dict[str, float]] = {}
 
@@ -82,12 +81,13 @@ class PlannedRouter(Router, CanPlan):
     def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
         """One copy: by hash before a plan, then each to the worker with the least C(w)."""
         n = controls.num_rows
+        costs = None
         if self.table:
-            loads = np.array(self._table.costs)
-            workers, _ = deal(np.arange(n), self.costs(controls), loads)
+            costs = self.costs(controls)
+            workers, _ = deal(np.arange(n), costs, np.array(self._table.costs))
         else:
             workers = (id_hash % np.uint64(self.shards)).astype(np.int64)
-        return Placement(np.arange(n), workers, np.ones(n, bool))
+        return Placement(np.arange(n), workers, np.ones(n, bool), costs)
 
     def adjusted(self, added: Costs) -> bytes:
         """The table with `added` on top of C(w): costs that came, less costs that went.
