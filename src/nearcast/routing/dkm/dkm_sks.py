@@ -50,7 +50,7 @@ class DkmSks(PlannedRouter):
         v, p, s = made
         memo = new_memo(len(v.frequency))
         target = subsets_wanted(len(s.x), self.shards, parameters["gamma1"])
-        c, costs = subscription_partitioning(s, p, memo, target, parameters["gamma2"])
+        c, costs = subscription_partitioning(s, p, memo, target, float(parameters["gamma2"]))
         workers, loads = subset_assignment(costs, subset_of(c), self.shards)
         space = np.array([np.inf, np.inf, -np.inf, -np.inf])
         if len(s.x):
