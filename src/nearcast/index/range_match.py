@@ -25,7 +25,7 @@ _CANDIDATES = 4096
 _FEW = 6  # levels
 
 
-@njit(lean=True, forceinline=True)
+@njit(lean=True)
 def where_holds(ix: Index, slot: int, o: ObjectColumns, row: int) -> bool:
     """Whether the words of object `row` make the expression of `slot` true."""
     first = ix.slots.rows[slot, sl.BODY]

@@ -43,13 +43,13 @@ _BYTE = np.uint64(8)
 _MARK = np.uint64(20)
 
 
-@njit(lean=True, forceinline=True)
+@njit(lean=True)
 def home(rows: int, key: np.uint64) -> int:
     """The row where the search for `key` begins. Keys are hashes: their bits are spread."""
     return np.int64((key >> _BYTE) & np.uint64(rows - 1))
 
 
-@njit(lean=True, forceinline=True)
+@njit(lean=True)
 def find(table: NDArray[np.uint64], key: np.uint64) -> int:
     """Row of `key`, or -1 - (the row where it would go). `table` has 2ⁿ rows, never full."""
     mask = np.int64(len(table) - 1)
@@ -71,14 +71,14 @@ def rehash(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
                 new[row, c] = old[i, c]
 
 
-@njit(lean=True, forceinline=True)
+@njit(lean=True)
 def _mark_of(marks: int, key: np.uint64) -> tuple[int, np.uint64]:
     """(word, bit) of `key` in marks of that many words; other bits of the key than `home` uses."""
     place = (key >> _MARK) & np.uint64(marks * 64 - 1)
     return np.int64(place >> np.uint64(6)), np.uint64(1) << (place & np.uint64(63))
 
 
-@njit(lean=True, forceinline=True)
+@njit(lean=True)
 def marked(p: Postings, key: np.uint64) -> bool:
     """Whether there may be a list of `key`: one bit a key, an eighth of the places set at most.
 
@@ -158,19 +158,19 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> boo
     return True
 
 
-@njit(lean=True, forceinline=True)
+@njit(lean=True)
 def entries(p: Postings, row: int) -> tuple[int, int]:
     """First entry and number of entries of the list in `row` of the table."""
     return np.int64(p.table[row, 1]), np.int64(p.table[row, 2] & _LOW)
 
 
-@njit(lean=True, forceinline=True)
+@njit(lean=True)
 def bury(p: Postings, entry: int) -> None:
     """Make an entry one that no object meets; `sweep` takes it out."""
     p.boxes[entry, 1] = np.float32(np.inf)
 
 
-@njit(lean=True, forceinline=True)
+@njit(lean=True)
 def buried(p: Postings, entry: int) -> bool:
     """Whether an entry is there no more."""
     return p.boxes[entry, 1] == np.float32(np.inf)
