@@ -105,11 +105,20 @@ def _parser() -> _Parser:
     generate.add_argument("--out", metavar="FILE", help=".jsonl, .jsonl.gz or .parquet")
 
     bench = commands.add_parser("bench", help="an experiment; JSON lines on stdout")
-    bench.add_argument("name", metavar="NAME", choices=["pipeline"])
-    bench.add_argument("--json", action="store_true", help="JSON lines only, no table")
-    bench.add_argument("--objects", type=_positive, default=1_000_000, metavar="N")
-    bench.add_argument("--subscriptions", type=_positive, default=1_000_000, metavar="N")
+    bench.add_argument("name", metavar="NAME", choices=["pipeline", "dkm-sks"])
+    bench.add_argument("--json", action="store_true", help="JSON lines only, no word of progress")
+    bench.add_argument("--objects", type=_positive, default=None, metavar="N")
+    bench.add_argument("--subscriptions", type=_positive, default=None, metavar="N")
     bench.add_argument("--seed", type=int, default=7, metavar="S")
+    bench.add_argument("--workers", type=_positive, default=20, metavar="M", help="dkm-sks")
+    bench.add_argument("--ticks", type=_positive, default=10, metavar="N", help="dkm-sks")
+    bench.add_argument("--k-max", type=_positive, default=10, metavar="K", help="dkm-sks")
+    bench.add_argument("--workload", choices=["place", "twitter"], default="place")
+    bench.add_argument("--data", default=None, metavar="FILE", help="dkm-sks: Parquet of places")
+    bench.add_argument("--series", action="store_true", help="dkm-sks: figures 8 to 10 as well")
+    bench.add_argument(
+        "--full", action="store_true", help="dkm-sks: 10,000,000 subscriptions on two workers"
+    )
     bench.add_argument("--keep", default=None, metavar="DIR", help="keep logs and results there")
     bench.add_argument("--batch-events", type=_positive, default=None, metavar="N")
 
@@ -185,16 +194,44 @@ def _generate(args: argparse.Namespace) -> int:
 
 
 def _bench(args: argparse.Namespace) -> int:
+    if args.name == "dkm-sks":
+        return _bench_dkm_sks(args)
     from nearcast.bench.pipeline import run_pipeline
 
     for figure in run_pipeline(
-        objects=args.objects,
-        subscriptions=args.subscriptions,
+        objects=args.objects or 1_000_000,
+        subscriptions=args.subscriptions or 1_000_000,
         seed=args.seed,
         keep=args.keep,
         batch_events=args.batch_events,
         quiet=args.json,
     ):
+        print(json.dumps(figure), flush=True)
+    return 0
+
+
+def _bench_dkm_sks(args: argparse.Namespace) -> int:
+    from nearcast.bench.dkm_full import run_full
+    from nearcast.bench.dkm_sks import Setting, run
+
+    def say(text: str) -> None:
+        if not args.json:
+            print(text, file=sys.stderr, flush=True)
+
+    setting = Setting(
+        workload=args.workload,
+        subscriptions=args.subscriptions or (10_000_000 if args.full else 200_000),
+        objects=args.objects or (1_000_000 if args.full else 100_000),
+        workers=2 if args.full else args.workers,
+        k_max=args.k_max,
+        ticks=args.ticks,
+        seed=args.seed,
+    )
+    if args.full:
+        figures = run_full(setting, args.data, say)
+    else:
+        figures = run(setting, args.data, args.series, say)
+    for figure in figures:
         print(json.dumps(figure), flush=True)
     return 0
 

@@ -1,4 +1,4 @@
-"""Everything that README and the guide print is run here, in order, in one folder a page."""
+"""Everything that README, the guide and its pages print is run here, in order, in one folder a page."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run_line(line: str, folder: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/knn.md"])
 def test_page(page: str, tmp_path: Path) -> None:
     for language, text in blocks(page):
         if language == "sh":

@@ -136,9 +136,9 @@ def _balls(
     return out
 
 
-def read_surveys(paths: list[str], sample: Sample) -> Survey:
+def join_surveys(surveys: list[bytes], sample: Sample) -> Survey:
     """One survey of all shards. A conjunction is known by its rarest word in the sample."""
-    parts = [unpack_arrays(Path(path).read_bytes()) for path in sorted(paths)]
+    parts = [unpack_arrays(data) for data in surveys]
     ids, x, y, boxes = (np.concatenate([p[i] for p in parts]) for i in range(4))
     cover = np.concatenate([np.diff(p[4]) for p in parts])
     cover_words = np.concatenate([p[5] for p in parts])
@@ -167,7 +167,7 @@ def make_plan(
 ) -> dict[str, Any]:
     """Plan from the objects and surveys up to `batch`; the order for shards to export by."""
     sample = Samples(checkpoint).read(batch + 1)
-    held = read_surveys(paths, sample)
+    held = join_surveys([Path(path).read_bytes() for path in sorted(paths)], sample)
     data, homes, costs = router.plan(sample, held, {})
     folder = checkpoint / "plans"
     plan, moves = (folder / f"{batch:012d}-{kind}{end}.bin" for end in ("", "-homes"))

@@ -14,7 +14,7 @@ import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from nearcast.model.errors import NearcastError
 
+_LARGE = 1 << 23  # bytes
 _LAYOUT = "3"  # of the arrays; a change of any kernel's layout must change it
 
 
@@ -57,6 +58,20 @@ def _grown(rows: int, needed: int) -> int:
     return max(needed, rows + rows // 4)
 
 
+def _zeros(rows: int, width: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeros; where there are many, in huge pages: most of what indexes do is far apart."""
+    size = rows * width * dtype.itemsize
+    if size < _LARGE:
+        flat = np.zeros(rows * width, dtype)
+    else:
+        pages = mmap.mmap(-1, size)
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a kernel without them
+                pages.madvise(mmap.MADV_HUGEPAGE)
+        flat = np.frombuffer(pages, dtype)
+    return flat.reshape(-1, width) if width > 1 else flat
+
+
 class Memory(Storage):
     """Arrays in this process."""
 
@@ -67,7 +82,7 @@ class Memory(Storage):
         old = self._arrays.get(name)
         if old is None or len(old) < rows:
             size = rows if old is None else _grown(len(old), rows)
-            new = np.zeros((size, width) if width > 1 else size, dtype)
+            new = _zeros(size, width, np.dtype(dtype))
             if old is not None:
                 new[: len(old)] = old
             self._arrays[name] = new

@@ -110,7 +110,9 @@ def _touch_ahead(ix: Index, r: Results, st: Stages, n: int, counts: NDArray[np.i
     for j in range(n):
         slot = st.slot[j]
         touched ^= ix.slots.heap[ix.slots.rows[slot, sl.BODY]]
-        touched ^= np.uint64(r.pool[r.rows[slot, rs.LIST], 0])
+        first, length = r.rows[slot, rs.LIST], r.half[slot, rs.LENGTH]
+        for e in range(first, first + length, 2):  # two entries a cache line
+            touched ^= np.uint64(r.pool[e, 0])
     counts[TOUCHED] ^= np.int64(touched)
 
 

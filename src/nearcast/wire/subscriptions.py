@@ -12,7 +12,7 @@ import pyarrow as pa
 from nearcast.kernels.program import TAG_AND, TAG_NOT, TAG_OR
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.model.errors import Invalid
-from nearcast.model.expression import And, Expression, Word, cover, parse, to_postfix
+from nearcast.model.expression import And, Expression, Or, Word, cover, parse, to_postfix
 from nearcast.model.region import BBOX, encode, outer_boxes, region_from_json
 from nearcast.model.space import Space, check_position
 from nearcast.wire.shapes import KnnShape, RangeShape, SubscribeShape, UnsubscribeShape
@@ -47,10 +47,13 @@ def program_of(where: Expression) -> tuple[list[Token], list[Token], bool]:
     to the index, which knows the rarest of its words."""
     if isinstance(where, Word):
         return [str(where.keyword)], [], True
-    if isinstance(where, And):
+    if isinstance(where, And | Or):
         words = [part.keyword for part in where.parts if type(part) is Word]
         if len(words) == len(where.parts):
-            return cast("list[Token]", words), [], True
+            if isinstance(where, And):
+                return cast("list[Token]", words), [], True
+            whole = [*words, len(words) << 2 | _TAGS["or"]]
+            return cast("list[Token]", whole), cast("list[Token]", sorted(set(words))), False
     tokens: list[Token] = [
         value if kind == "word" else value << 2 | _TAGS[kind] for kind, value in to_postfix(where)
     ]

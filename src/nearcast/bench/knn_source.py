@@ -1,0 +1,131 @@
+"""Objects and knn subscriptions of DkM-SKS section 5.1: generated, or from a file of places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from nearcast.model.errors import NearcastError
+from nearcast.model.space import Space
+from nearcast.wire.columns import decode_columns
+from nearcast.wire.decode import no_collector
+from nearcast.wire.tables import ObjectColumns, object_columns
+from nearcast.workload.corpora import PLACE, TWITTER
+from nearcast.workload.events import (
+    START_MS,
+    batch,
+    points,
+    publish_events,
+    subscribe_events,
+    unsubscribe_events,
+)
+from nearcast.workload.subscriptions import knn_subscriptions
+
+_CHUNK = 250_000
+_MOST_WORDS = 5
+_CORPORA = {"place": PLACE, "twitter": TWITTER}
+
+
+class Source:
+    """A stream of objects, and subscriptions at places and with words of such objects."""
+
+    def __init__(self, workload: str, seed: int, data: str | None = None) -> None:
+        self._asking, self._posting, self._rest = np.random.default_rng(seed).spawn(3)
+        self._corpus = _CORPORA[workload]
+        self._file = _Places(Path(data)) if data else None
+        self._objects = 0  # so far
+        self._subscriptions = 0
+        self._deleted: set[int] = set()
+
+    def objects(self, n: int) -> ObjectColumns:
+        """The next n objects, a millisecond apart."""
+        times = np.arange(START_MS + 1 + self._objects, START_MS + 1 + self._objects + n)
+        if self._file:
+            events = self._file.publishes(self._objects, n, times)
+        else:
+            objects = self._corpus.objects(n, self._posting)
+            events = publish_events(self._corpus, objects, self._objects, times)
+        self._objects += n
+        return object_columns(decode_columns(events, Space.GEOGRAPHIC).objects)
+
+    def subscriptions(self, n: int, k_max: int) -> Iterator[pa.RecordBatch]:
+        """n subscriptions before all objects, as CONTROLS."""
+        for first in range(0, n, _CHUNK):
+            yield self.insertions(min(_CHUNK, n - first), k_max, START_MS)
+
+    def insertions(self, n: int, k_max: int, now: int) -> pa.RecordBatch:
+        """n more subscriptions, as CONTROLS."""
+        times = np.full(n, now)
+        if self._file:
+            events = self._file.subscribes(n, k_max, self._subscriptions, times, self._asking)
+        else:
+            asked = knn_subscriptions(self._corpus, n, k_max, self._asking)
+            events = subscribe_events(self._corpus, asked, self._subscriptions, times)
+        self._subscriptions += n
+        with no_collector():
+            return decode_columns(events, Space.GEOGRAPHIC).controls
+
+    def deletions(self, n: int, among: int, now: int) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
+        """(CONTROLS, numbers) of n of the first `among` subscriptions, each deleted once."""
+        left = [i for i in self._rest.integers(0, among, 4 * n).tolist() if i not in self._deleted]
+        chosen = np.array(sorted(set(left))[:n], np.int64)
+        self._deleted.update(chosen.tolist())
+        events = unsubscribe_events(chosen, np.full(len(chosen), now))
+        return decode_columns(events, Space.GEOGRAPHIC).controls, chosen
+
+
+class _Places:
+    """A Parquet file of places: `lon`, `lat`, `keywords`."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            raise NearcastError(f"{path}: there is no such file")
+        table = pq.read_table(path, columns=["lon", "lat", "keywords"]).combine_chunks()
+        self._x = table["lon"].to_numpy().astype(np.float64)
+        self._y = table["lat"].to_numpy().astype(np.float64)
+        self._words = table["keywords"].combine_chunks()
+        if isinstance(self._words, pa.ChunkedArray):
+            self._words = self._words.chunk(0)
+
+    def publishes(self, first: int, n: int, times: NDArray[np.int64]) -> pa.RecordBatch:
+        """The next rows of the file as publishes, from the beginning again at its end."""
+        rows = np.arange(first, first + n) % len(self._x)
+        return batch(
+            n,
+            op=pa.array(["publish"] * n),
+            id=pa.array([f"o{i}" for i in range(first, first + n)]),
+            time=pa.array(times),
+            at=points(self._x[rows], self._y[rows]),
+            keywords=self._words.take(pa.array(rows)),
+        )
+
+    def subscribes(
+        self,
+        n: int,
+        k_max: int,
+        first: int,
+        times: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> pa.RecordBatch:
+        """Subscriptions at random rows, with at most five of their words."""
+        rows = rng.integers(0, len(self._x), n)
+        words = self._words.take(pa.array(rows)).to_pylist()
+        ks = rng.integers(1, k_max, n, endpoint=True).tolist()
+        queries = []
+        for row, held, k in zip(rows.tolist(), words, ks, strict=True):
+            some = held if len(held) <= _MOST_WORDS else rng.permutation(held)[:_MOST_WORDS]
+            where = " OR ".join('\\"' + word.replace('"', "") + '\\"' for word in some)
+            x, y = self._x[row], self._y[row]
+            queries.append(f'{{"kind":"knn","at":[{x},{y}],"k":{k},"where":"{where}"}}')
+        return batch(
+            n,
+            op=pa.array(["subscribe"] * n),
+            id=pa.array([f"s{i}" for i in range(first, first + n)]),
+            time=pa.array(times),
+            query=pa.array(queries),
+        )
