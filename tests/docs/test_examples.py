@@ -1,4 +1,4 @@
-"""Everything that README, the guide and its pages print is run here, in order, in one folder a page."""
+"""Everything that README and the pages of the guide print is run here, in order, page by page."""
 
 from __future__ import annotations
 

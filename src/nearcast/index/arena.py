@@ -64,7 +64,7 @@ def _zeros(rows: int, width: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     if size < _LARGE:
         flat = np.zeros(rows * width, dtype)
     else:
-        pages = mmap.mmap(-1, size)
+        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a kernel without them
                 pages.madvise(mmap.MADV_HUGEPAGE)

@@ -146,7 +146,7 @@ def refine(
     return True
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def _is_tight(ix: Index, r: Results, space: int, slot: int, entry: int) -> bool:
     """Whether the box of an entry is about as high as the ball: a cheap look before `_ball`."""
     height = np.float64(ix.lists.boxes[entry, 4]) - np.float64(ix.lists.boxes[entry, 2])
@@ -156,7 +156,7 @@ def _is_tight(ix: Index, r: Results, space: int, slot: int, entry: int) -> bool:
     return bool(height <= 2.0 * _WORTH * reach)
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def follow(
     ix: Index,
     r: Results,

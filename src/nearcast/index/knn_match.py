@@ -31,7 +31,7 @@ NAMED = 7  # 1 + the number of that object; 0: none
 COUNTS = 8
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def put_name(r: Results, o: ObjectColumns, row: int) -> int:
     """Put the id of object `row` at the top of `names`, without keeping it yet; where that is."""
     top = r.meta[rs.NAMES_TOP]
@@ -55,7 +55,7 @@ def _let_go(ix: Index, r: Results, slot: int, now: int) -> int:
     return rs.DONE
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def _offer(
     ix: Index,
     r: Results,
@@ -90,7 +90,7 @@ def _offer(
     return -1 if rs.offer(r, slot, i, dist, time, name) else rs.DONE
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def _keep_name(r: Results, o: ObjectColumns, counts: NDArray[np.int64]) -> None:
     """If somebody's result refers to the name at the top of `names` now, keep it."""
     if counts[TAKEN]:

@@ -21,11 +21,12 @@ NEXT, FOUND, EXAMINED, LOOKUPS, SCANNED = 0, 1, 2, 3, 4
 TOUCHED = 6  # no figure: what it holds only keeps loads from being optimised away
 COUNTS = 7
 _LOOKUPS = 2048  # a round
-_CANDIDATES = 4096
+_CANDIDATES = 512  # at a time: what they need stays in the second cache
+_HITS = 4096  # of one list, at a time
 _FEW = 6  # levels
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def where_holds(ix: Index, slot: int, o: ObjectColumns, row: int) -> bool:
     """Whether the words of object `row` make the expression of `slot` true."""
     first = ix.slots.rows[slot, sl.BODY]
@@ -84,7 +85,7 @@ def make_stages(longest: int) -> Stages:
         np.empty(_CANDIDATES, np.int32),
         np.empty(_CANDIDATES, np.int64),
         np.empty(_CANDIDATES, np.int8),
-        np.empty(_CANDIDATES, np.int64),
+        np.empty(_HITS, np.int64),
         np.empty(ROOT + 1, np.uint64),
         np.empty(ROOT + 1, np.int8),
     )

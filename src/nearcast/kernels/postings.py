@@ -158,7 +158,7 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> boo
     return True
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def entries(p: Postings, row: int) -> tuple[int, int]:
     """First entry and number of entries of the list in `row` of the table."""
     return np.int64(p.table[row, 1]), np.int64(p.table[row, 2] & _LOW)

@@ -65,7 +65,7 @@ def _block(r: Results, size: int) -> int:
     return top
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def make_room(r: Results, slot: int, need: int) -> bool:
     """Let the list of `slot` hold `need` entries; False if the pool must grow first."""
     room = r.half[slot, ROOM]
@@ -92,7 +92,7 @@ def make_room(r: Results, slot: int, need: int) -> bool:
     return True
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def tell(r: Results, i: int, slot: int, event: int, moment: int, name: int, dist: float) -> None:
     """Add a change to `out`."""
     top = r.meta[OUT_TOP]
@@ -105,7 +105,7 @@ def tell(r: Results, i: int, slot: int, event: int, moment: int, name: int, dist
     r.meta[OUT_TOP] = top + 1
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def touch(r: Results, slot: int) -> None:
     """Note that the list of `slot` changed, and how far it reaches now."""
     if r.half[slot, DIRTY] == 0:
@@ -120,7 +120,7 @@ def touch(r: Results, slot: int) -> None:
         r.reals[slot, REACH] = np.nan  # compares false: nothing is out of reach
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def _place(r: Results, first: int, length: int, dist: float) -> int:
     """Rank behind all that are as near as `dist`."""
     pos = length
@@ -129,7 +129,7 @@ def _place(r: Results, first: int, length: int, dist: float) -> int:
     return pos
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def put(r: Results, first: int, length: int, pos: int, dist: float, time: int, name: int) -> None:
     """Put an entry at rank `pos` of a list, those from there on one rank further."""
     for j in range(length, pos, -1):
@@ -141,7 +141,7 @@ def put(r: Results, first: int, length: int, pos: int, dist: float, time: int, n
     r.pool[first + pos, OUTLIVED] = 0
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def offer(r: Results, slot: int, i: int, dist: float, time: int, name: int) -> bool:
     """Offer an object to `slot`. The caller made room for one more entry and two changes.
 

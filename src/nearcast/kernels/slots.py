@@ -212,7 +212,7 @@ def apply_controls(s: Slots, c: Controls) -> None:
             s.ids[row, 1] = _FORGOTTEN
 
 
-@njit(lean=True)
+@njit(lean=True, forceinline=True)
 def sees(s: Slots, slot: int, i: int, time: int, until: int) -> bool:
     """SPEC section 4 for object number `i` of the batch: start <= `time`, `until` < end.
 
