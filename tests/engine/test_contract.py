@@ -50,7 +50,7 @@ def test_neither_shards_nor_batches_show(seed: int, order: Order, tmp_path: Path
 
 
 @pytest.mark.parametrize("router", ["kop", "sop", "dkm-sks"])
-@pytest.mark.parametrize("index", ["scan", "inverted", "grid-inverted", "pyramid"])
+@pytest.mark.parametrize("index", ["scan", "inverted", "grid-inverted", "rect-inverted", "pyramid"])
 @pytest.mark.parametrize("order", ["time", "arrival"])
 def test_a_plan_in_the_middle_does_not_show(
     router: str, index: str, order: Order, tmp_path: Path

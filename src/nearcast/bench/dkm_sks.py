@@ -55,7 +55,7 @@ class Algorithm:
 ALGORITHMS = (
     Algorithm("ps2stream", "space", "inverted"),
     Algorithm("kop", "kop", "inverted"),
-    Algorithm("sop", "sop", "grid-inverted"),
+    Algorithm("sop", "sop", "rect-inverted"),
     Algorithm("dkm-sks", "dkm-sks", "grid-inverted"),
     Algorithm("dkm-sks+pyramid", "dkm-sks", "pyramid"),
 )

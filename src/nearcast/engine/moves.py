@@ -150,6 +150,10 @@ class Controls:
             following.tables[kind] = router.adjusted(np.array(costs))
 
     def _forget(self, batch: int, wanted: set[str]) -> None:
+        control, _ = self.at(batch)
+        routers = make_routers(self.settings, control.tables).values()
+        if all(r.table for r in routers if isinstance(r, CanPlan)):
+            Samples(self.folder.parent).forget(batch - _KEEP)
         old = [b for b in self._batches() if b < batch - _KEEP]
         for b in old[:-1]:  # the newest of them still holds
             control = msgspec.msgpack.decode(self._path(b).read_bytes(), type=Control)

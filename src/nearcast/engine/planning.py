@@ -65,6 +65,11 @@ class Samples:
             arrays = (numbers(objects["x"]), numbers(objects["y"]), offsets, words)
             write_atomic(self.folder / name, pack_arrays(*arrays))
 
+    def forget(self, before: int) -> None:
+        """Let go what the batches before `before` kept: there is a plan."""
+        for *_, path in self._files(before):
+            path.unlink(missing_ok=True)
+
     def read(self, before: int) -> Sample:
         """All objects kept by the batches before `before`."""
         parts = [unpack_arrays(path.read_bytes()) for *_, path in self._files(before)]

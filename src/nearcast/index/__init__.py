@@ -6,6 +6,7 @@ that the plain scan gives (`LocalIndex` in `index.base` says how). `INDEXES` is 
 - `scan`: every object against every subscription (the oracle, plain Python);
 - `inverted`: one inverted file, a list a word (DkM-SKS section 3.1);
 - `grid-inverted`: a grid of equal cells, an inverted file a cell (DkM-SKS section 4.3);
+- `rect-inverted`: subsets by place, a rectangle and an inverted file each (DkM-SKS section 3.2);
 - `pyramid`: lists a word and a cell, as large as the region or ball needs (nearcast's own).
 """
 
@@ -15,8 +16,11 @@ from nearcast.index.base import LocalIndex
 from nearcast.index.grid_inverted import GridInverted
 from nearcast.index.inverted import Inverted
 from nearcast.index.pyramid import Pyramid
+from nearcast.index.rect_inverted import RectInverted
 from nearcast.index.scan import Scan
 
-INDEXES: dict[str, type[LocalIndex]] = {i.name: i for i in (Scan, Inverted, GridInverted, Pyramid)}
+INDEXES: dict[str, type[LocalIndex]] = {
+    i.name: i for i in (Scan, Inverted, GridInverted, RectInverted, Pyramid)
+}
 
-__all__ = ["INDEXES", "GridInverted", "Inverted", "LocalIndex", "Pyramid", "Scan"]
+__all__ = ["INDEXES", "GridInverted", "Inverted", "LocalIndex", "Pyramid", "RectInverted", "Scan"]

@@ -14,7 +14,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.posting import CELLS, GRID, POSTED, UNIVERSAL, Index, fits, hang, hooks, outward
+from nearcast.index.groups import enclose, forget_boxes, join
+from nearcast.index.posting import (
+    CELLS,
+    CHANGED,
+    GRID,
+    POSTED,
+    UNIVERSAL,
+    Index,
+    fits,
+    hang,
+    hooks,
+    outward,
+)
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
@@ -28,6 +40,7 @@ from nearcast.model.space import EARTH_RADIUS_M, GEOGRAPHIC_CODE
 EVERYWHERE = 0  # one list a word: balls do not matter (KOP)
 PYRAMID = 1  # cells as large as the ball needs, the ball's box in each entry
 FIXED = 2  # cells of one size, lists without boxes (the paper's grid and inverted file)
+GROUPED = 3  # one list a word and subset, a rectangle a subset (SOP, index.groups)
 
 _MANY = 256  # a ball that touches more cells of a fixed grid hangs in the list for everywhere
 _WORTH = 1.1  # how much larger than its ball an entry's box must be to be corrected
@@ -97,7 +110,12 @@ def _hang_ball(
     if not fits(ix, slot, cells_of(layout)):
         return False
     n = _ball(r, space, slot, s.boxes)
-    level = _level(ix, layout, s.boxes, n)
+    if layout == GROUPED:
+        level = join(ix.groups, r.reals[slot, rs.X], r.reals[slot, rs.Y], s.boxes, n)
+        n = 1
+        s.boxes[0, :] = 0.0  # the one cell of this level
+    else:
+        level = _level(ix, layout, s.boxes, n)
     if level == ROOT:
         n = 1
         s.boxes[0, :2] = -np.inf
@@ -146,6 +164,17 @@ def refine(
     return True
 
 
+@njit(lean=True)
+def tighten(ix: Index, r: Results, space: int, s: Scratch) -> None:
+    """Make the rectangles of all groups anew from the balls of their members as they are now."""
+    forget_boxes(ix.groups)
+    for slot in range(ix.meta[POSTED]):
+        if ix.slots.half[slot, sl.FLAGS] & sl.LIVE:
+            n = _ball(r, space, slot, s.boxes)
+            enclose(ix.groups, r.half[slot, rs.POSTED], s.boxes, n)
+    ix.meta[CHANGED] = 0
+
+
 @njit(lean=True, forceinline=True)
 def _is_tight(ix: Index, r: Results, space: int, slot: int, entry: int) -> bool:
     """Whether the box of an entry is about as high as the ball: a cheap look before `_ball`."""
@@ -176,6 +205,8 @@ def follow(
     """
     if level != r.half[slot, rs.POSTED] or not ix.slots.half[slot, sl.FLAGS] & sl.LIVE:
         pl.bury(ix.lists, entry)
+        return
+    if layout == GROUPED:  # its entries hold as long as it lives; rectangles follow (`tighten`)
         return
     if layout == PYRAMID and _is_tight(ix, r, space, slot, entry):
         return

@@ -11,6 +11,7 @@ from nearcast.index import bulk, posting
 from nearcast.index.arena import Storage
 from nearcast.index.balls import Scratch, cells_of, make_scratch, post_balls
 from nearcast.index.base import MATCH, Changes, LocalIndex, Texts, Work
+from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
 from nearcast.index.range_match import (
@@ -100,7 +101,12 @@ class CompiledIndex(LocalIndex):
             get("words", np.uint64, 3, 128),
             self._post_meta,
             np.zeros(int(self._slots_meta[sl.LONGEST]) + 1, np.uint8),
+            self._groups(),
         )
+
+    def _groups(self) -> Groups:
+        """The subsets of an index that has them."""
+        return no_groups()
 
     def __len__(self) -> int:
         return int(self._slots_meta[sl.COUNT])

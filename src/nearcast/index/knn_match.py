@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.balls import EVERYWHERE, Scratch, follow, refine
-from nearcast.index.posting import Index
+from nearcast.index.balls import EVERYWHERE, GROUPED, Scratch, follow, refine, tighten
+from nearcast.index.posting import CHANGED, POSTED, Index
 from nearcast.index.range_match import (
     EXAMINED,
     NEXT,
@@ -152,6 +152,7 @@ def _decide(
         ix.slots.half[slot, sl.STAMP] = stamp
         if answer < 0:
             counts[TAKEN] = 1
+            ix.meta[CHANGED] += 1
         if layout != EVERYWHERE:
             first, length = pl.entries(ix.lists, st.list[j])
             entry = first + st.place[j]
@@ -226,6 +227,8 @@ def match_knn(
     while True:
         if not refine(ix, r, space, layout, s, queued):
             return rs.NEED_LISTS
+        if layout == GROUPED and ix.meta[CHANGED] > ix.meta[POSTED]:
+            tighten(ix, r, space, s)
         if counts[NEXT] == len(o.order):
             return rs.DONE
         following, n = gather_keys(ix, o, counts[NEXT], st)

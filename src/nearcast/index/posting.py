@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.index.groups import Groups
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_at, cell_key, level_of
@@ -22,7 +23,9 @@ WORDS = 0  # words in the table
 POSTED = 1  # subscriptions posted
 USED = 2  # bits of the levels in use
 GRID = 3  # 1 + the level of a grid with cells of one size; 0: not chosen yet
-META = 4
+CHANGED = 4  # results that changed since the rectangles of groups were made anew
+DIVIDED = 5  # subscriptions there were when they were divided into groups; 0: not divided yet
+META = 6
 
 CELLS = 16  # at most, for a region of at most four boxes
 
@@ -35,6 +38,7 @@ class Index(NamedTuple):
     words: NDArray[np.uint64]  # [2ⁿ, 3]: word, bits of the levels it has lists at, times it is used
     meta: NDArray[np.int64]  # [META]
     stack: NDArray[np.uint8]  # scratch for programs
+    groups: Groups
 
 
 @njit(lean=True)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.index.groups import Groups, holds
 from nearcast.index.posting import LEVELS, UNIVERSAL, USED, Index
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
@@ -92,8 +93,22 @@ def make_stages(longest: int) -> Stages:
 
 
 @njit(lean=True)
+def _groups(g: Groups, x: float, y: float, st: Stages) -> int:
+    """The same for subsets: each whose R holds (x, y) is a level of one cell (`index.groups`)."""
+    n = 0
+    for group in range(len(g.boxes)):
+        if holds(g, group, x, y):
+            st.cell[n] = cell_hash(group, 0, 0)
+            st.used[n] = group
+            n += 1
+    return n
+
+
+@njit(lean=True)
 def _cells(ix: Index, x: float, y: float, st: Stages) -> int:
     """Hash the cell of (x, y) at each level in use; how many levels there are."""
+    if len(ix.groups.boxes) > 0:
+        return _groups(ix.groups, x, y, st)
     used = np.uint64(ix.meta[USED])
     n = 0
     level = 0

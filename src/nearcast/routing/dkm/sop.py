@@ -30,7 +30,7 @@ class Sop(PlannedRouter):
 
     name = "sop"
     about = "subspaces with their subscriptions dealt by cost, objects to every shard"
-    indexes = {"knn": "grid-inverted"}  # noqa: RUF012 -- a constant of the class
+    indexes = {"knn": "rect-inverted"}  # noqa: RUF012 -- a constant of the class
     parameters: ClassVar[dict[str, float]] = {"theta": 20}
 
     def prepare(

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.quarters import descend, quarter
 from nearcast.model.jit import njit
 from nearcast.routing.dkm.costs import Subscriptions, enclose, space_subset_cost
 from nearcast.routing.dkm.heap import pop, push
@@ -73,35 +74,6 @@ def _extend(s: Subscriptions, members: NDArray[np.int64], box: Box) -> None:
 
 
 @njit
-def halfway(lo: float, hi: float) -> float:
-    """The middle; above `lo` even when there is no number in between, so that halves shrink."""
-    middle = 0.5 * lo + 0.5 * hi
-    return middle if lo < middle else hi
-
-
-@njit
-def _quarter(cell: Box, cx: float, cy: float, part: int, out: Box) -> None:
-    """Write quarter `part` (1: right, 2: upper) of `cell` to `out`."""
-    right, upper = part & 1, part >> 1
-    a, b, c, d = cell[0], cell[1], cell[2], cell[3]
-    out[0], out[2] = (cx, c) if right else (a, cx)
-    out[1], out[3] = (cy, d) if upper else (b, cy)
-
-
-@njit
-def _descend(cell: Box, around: Box) -> tuple[float, float]:
-    """Shrink `cell` to the quarter that holds all of `around` while there is one; its centre.
-
-    Such a split separates nothing: it is done without looking at the subscriptions again.
-    """
-    while True:
-        cx, cy = halfway(cell[0], cell[2]), halfway(cell[1], cell[3])
-        if (around[0] < cx <= around[2]) or (around[1] < cy <= around[3]):
-            return cx, cy
-        _quarter(cell, cx, cy, int(around[0] >= cx) + 2 * int(around[1] >= cy), cell)
-
-
-@njit
 def space_only_partition(
     s: Subscriptions,
     members: NDArray[np.int64],
@@ -118,13 +90,13 @@ def space_only_partition(
     if not (around[0] < around[2] or around[1] < around[3]):
         return False
     inner = cell.copy()
-    cx, cy = _descend(inner, around)
+    cx, cy = descend(inner, around)
     cut.bounds[:] = 0
     for i in members:
         cut.bounds[1 + int(s.x[i] >= cx) + 2 * int(s.y[i] >= cy)] += 1
     for part in range(4):
         cut.bounds[part + 1] += cut.bounds[part]
-        _quarter(inner, cx, cy, part, cut.cells[part])
+        quarter(inner, cx, cy, part, cut.cells[part])
     top = cut.bounds[:4].copy()
     for i in members:
         part = int(s.x[i] >= cx) + 2 * int(s.y[i] >= cy)
