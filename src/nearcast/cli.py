@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from nearcast import __version__
@@ -119,7 +120,9 @@ def _parser() -> _Parser:
     bench.add_argument(
         "--full", action="store_true", help="dkm-sks: 10,000,000 subscriptions on two workers"
     )
-    bench.add_argument("--keep", default=None, metavar="DIR", help="keep logs and results there")
+    bench.add_argument(
+        "--keep", default=None, metavar="DIR", help="keep logs, results or plots there"
+    )
     bench.add_argument("--batch-events", type=_positive, default=None, metavar="N")
 
     commands.add_parser(
@@ -212,7 +215,7 @@ def _bench(args: argparse.Namespace) -> int:
 
 def _bench_dkm_sks(args: argparse.Namespace) -> int:
     from nearcast.bench.dkm_full import run_full
-    from nearcast.bench.dkm_sks import Setting, run
+    from nearcast.bench.dkm_sks import Setting, plots, run
 
     def say(text: str) -> None:
         if not args.json:
@@ -231,8 +234,13 @@ def _bench_dkm_sks(args: argparse.Namespace) -> int:
         figures = run_full(setting, args.data, say)
     else:
         figures = run(setting, args.data, args.series, say)
+    told = []
     for figure in figures:
         print(json.dumps(figure), flush=True)
+        told.append(figure)
+    if args.keep and not args.full:
+        for path in plots(told, Path(args.keep)):
+            say(f"drawn: {path}")
     return 0
 
 

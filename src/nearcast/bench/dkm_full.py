@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.bench.dkm_sks import TICK_OBJECTS, Setting, check_results, make_tick
-from nearcast.bench.knn_source import Source
+from nearcast.bench.knn_source import Part, Source
 from nearcast.index import INDEXES
 from nearcast.index.arena import Memory
 from nearcast.index.base import ENTER
@@ -35,9 +35,15 @@ BYTES = 12e9
 Figure = dict[str, Any]
 
 
-def _mine(controls: pa.RecordBatch, worker: int, workers: int) -> NDArray[np.int64]:
-    offsets, data = strings(controls["id"])
-    return np.flatnonzero(hash_ids(data, offsets) % np.uint64(workers) == np.uint64(worker))
+def _part(worker: int, workers: int) -> Part:
+    """The ids of a worker."""
+
+    def mine(ids: pa.Array) -> NDArray[np.bool_]:
+        offsets, data = strings(ids.cast(pa.large_binary()))
+        held: NDArray[np.bool_] = hash_ids(data, offsets) % np.uint64(workers) == np.uint64(worker)
+        return held
+
+    return mine
 
 
 def _work(setting: Setting, data: str | None, worker: int, pipe: Connection) -> None:
@@ -46,9 +52,9 @@ def _work(setting: Setting, data: str | None, worker: int, pipe: Connection) -> 
     index = INDEXES["pyramid"]("knn", Space.GEOGRAPHIC, Memory())
     assert isinstance(index, CompiledIndex)
     started = time.perf_counter()
-    for controls in source.subscriptions(setting.subscriptions, setting.k_max):
-        part = controls.take(pa.array(_mine(controls, worker, setting.workers)))
-        index.apply(part, np.zeros(part.num_rows, np.int32))
+    part = _part(worker, setting.workers)
+    for controls in source.subscriptions(setting.subscriptions, setting.k_max, part):
+        index.apply(controls, np.zeros(controls.num_rows, np.int32))
     registered = time.perf_counter() - started
     objects = source.objects(setting.objects)
     started = time.perf_counter()
@@ -73,8 +79,8 @@ def _work(setting: Setting, data: str | None, worker: int, pipe: Connection) -> 
     )
     while pipe.recv() == "tick":
         tick = make_tick(source, setting)
-        came = tick.insertions.take(pa.array(_mine(tick.insertions, worker, setting.workers)))
-        gone = tick.deletions.take(pa.array(_mine(tick.deletions, worker, setting.workers)))
+        came = tick.insertions.filter(pa.array(part(tick.insertions["id"])))
+        gone = tick.deletions.filter(pa.array(part(tick.deletions["id"])))
         n = np.int32(len(tick.objects.order))
         pipe.send("ready")
         pipe.recv()

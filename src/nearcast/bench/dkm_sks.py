@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.bench.knn_source import Source
+from nearcast.bench.plot import line_plot
 from nearcast.engine.planning import join_surveys, survey
 from nearcast.index import INDEXES
 from nearcast.index.arena import Memory
@@ -355,6 +357,33 @@ def run(base: Setting, data: str | None, series: bool, say: Say) -> Iterator[Fig
                     points.append(figure)
                     yield figure
     yield from claims(points)
+
+
+_AXES = {"figure 8": "workers", "figure 9": "subscriptions", "figure 10": "k_max"}
+
+
+def plots(points: list[Figure], folder: Path) -> list[Path]:
+    """Draw what `run` told into `folder`; the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for what, workload in sorted(
+        {(p["figure"], p["workload"]) for p in points if "algorithm" in p}
+    ):
+        lines: dict[str, list[tuple[float, float]]] = {}
+        axis = _AXES.get(what)
+        for p in points:
+            if (p.get("figure"), p.get("workload")) == (what, workload):
+                line = lines.setdefault(p["algorithm"], [])
+                if axis:
+                    line.append((p[axis], p["update_ms"]))
+                else:
+                    line += list(enumerate(p["update_ms_by_tick"], 1))
+        name = what.split("; ")[-1]
+        path = folder / f"dkm-sks-{name.replace(' ', '-')}-{workload}.svg"
+        title = f"DkM-SKS {name}, {workload}: update time"
+        path.write_text(line_plot(title, axis or "time-stamp", "ms", lines))
+        drawn.append(path)
+    return drawn
 
 
 def _of(points: list[Figure], what: str, algorithm: str, workload: str = "place") -> list[Figure]:

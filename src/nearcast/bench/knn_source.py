@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,14 @@ from nearcast.workload.subscriptions import knn_subscriptions
 
 _CHUNK = 250_000
 _MOST_WORDS = 5
+Part = Callable[[pa.Array], NDArray[np.bool_]]  # which ids belong to it
+
+
+def everything(ids: pa.Array) -> NDArray[np.bool_]:
+    """The whole."""
+    return np.ones(len(ids), bool)
+
+
 _CORPORA = {"place": PLACE, "twitter": TWITTER}
 
 
@@ -53,13 +61,15 @@ class Source:
         self._objects += n
         return object_columns(decode_columns(events, Space.GEOGRAPHIC).objects)
 
-    def subscriptions(self, n: int, k_max: int) -> Iterator[pa.RecordBatch]:
-        """n subscriptions before all objects, as CONTROLS."""
+    def subscriptions(
+        self, n: int, k_max: int, part: Part = everything
+    ) -> Iterator[pa.RecordBatch]:
+        """n subscriptions before all objects, as CONTROLS; those of one part of them."""
         for first in range(0, n, _CHUNK):
-            yield self.insertions(min(_CHUNK, n - first), k_max, START_MS)
+            yield self.insertions(min(_CHUNK, n - first), k_max, START_MS, part)
 
-    def insertions(self, n: int, k_max: int, now: int) -> pa.RecordBatch:
-        """n more subscriptions, as CONTROLS."""
+    def insertions(self, n: int, k_max: int, now: int, part: Part = everything) -> pa.RecordBatch:
+        """n more subscriptions, as CONTROLS; those of one part of them."""
         times = np.full(n, now)
         if self._file:
             events = self._file.subscribes(n, k_max, self._subscriptions, times, self._asking)
@@ -67,6 +77,8 @@ class Source:
             asked = knn_subscriptions(self._corpus, n, k_max, self._asking)
             events = subscribe_events(self._corpus, asked, self._subscriptions, times)
         self._subscriptions += n
+        if part is not everything:
+            events = events.filter(pa.array(part(events["id"])))
         with no_collector():
             return decode_columns(events, Space.GEOGRAPHIC).controls
 
