@@ -31,6 +31,7 @@ class RectInverted(CompiledIndex):
     layout = GROUPED
 
     def load(self) -> None:
+        """Take up what the storage holds, the subsets too."""
         super().load()
         self._groups()  # a storage clears the arrays that it was asked for
 
