@@ -98,7 +98,7 @@ def random_log(
 
 
 def rectangles(index: RectInverted) -> Groups:
-    return index._index.groups
+    return index._groups()
 
 
 def balls(index: RectInverted, slot: int) -> NDArray[np.float64]:
@@ -137,7 +137,7 @@ def test_rectangles_enclose_all_balls(space: Space, rng: np.random.Generator) ->
             assert (box[:2] <= right[:2]).all()
             assert (box[2:] >= right[2:]).all()
     assert index._results
-    tighten(index._index, index._results.state, space.code, make_scratch())
+    tighten(index._index, index._results.state, space.code, make_scratch(), rectangles(index))
     for group in range(GROUPS):
         assert rectangles(index).boxes[group].tolist() == around(index, group)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.groups import enclose, forget_boxes, join
+from nearcast.index.groups import Groups, enclose, forget_boxes, join
 from nearcast.index.posting import (
     CELLS,
     CHANGED,
@@ -104,14 +104,21 @@ def _level(ix: Index, layout: int, boxes: NDArray[np.float64], n: int) -> int:
 
 @njit(lean=True)
 def _hang_ball(
-    ix: Index, r: Results, space: int, layout: int, slot: int, counting: bool, s: Scratch
+    ix: Index,
+    r: Results,
+    space: int,
+    layout: int,
+    slot: int,
+    counting: bool,
+    s: Scratch,
+    g: Groups,
 ) -> bool:
     """Hang `slot` where its ball is now; False if the lists must grow first."""
     if not fits(ix, slot, cells_of(layout)):
         return False
     n = _ball(r, space, slot, s.boxes)
     if layout == GROUPED:
-        level = join(ix.groups, r.reals[slot, rs.X], r.reals[slot, rs.Y], s.boxes, n)
+        level = join(g, r.reals[slot, rs.X], r.reals[slot, rs.Y], s.boxes, n)
         n = 1
         s.boxes[0, :] = 0.0  # the one cell of this level
     else:
@@ -136,10 +143,10 @@ def _hang_ball(
 
 
 @njit(lean=True)
-def post_balls(ix: Index, r: Results, space: int, layout: int, s: Scratch) -> bool:
+def post_balls(ix: Index, r: Results, space: int, layout: int, s: Scratch, g: Groups) -> bool:
     """Post every subscription not posted yet; False if the lists must grow first."""
     while ix.meta[POSTED] < ix.slots.meta[sl.COUNT]:
-        if not _hang_ball(ix, r, space, layout, ix.meta[POSTED], True, s):
+        if not _hang_ball(ix, r, space, layout, ix.meta[POSTED], True, s, g):
             return False
         ix.meta[POSTED] += 1
     return True
@@ -147,7 +154,13 @@ def post_balls(ix: Index, r: Results, space: int, layout: int, s: Scratch) -> bo
 
 @njit(lean=True)
 def refine(
-    ix: Index, r: Results, space: int, layout: int, s: Scratch, queued: NDArray[np.int64]
+    ix: Index,
+    r: Results,
+    space: int,
+    layout: int,
+    s: Scratch,
+    g: Groups,
+    queued: NDArray[np.int64],
 ) -> bool:
     """Hang the `queued[0]` subscriptions of the queue at finer levels; False as above.
 
@@ -157,7 +170,7 @@ def refine(
         slot: int = np.int64(s.queue[queued[0] - 1])  # type: ignore[assignment]
         n = _ball(r, space, slot, s.boxes)
         if _level(ix, layout, s.boxes, n) != r.half[slot, rs.POSTED] and not _hang_ball(
-            ix, r, space, layout, slot, False, s
+            ix, r, space, layout, slot, False, s, g
         ):
             return False
         queued[0] -= 1
@@ -165,13 +178,13 @@ def refine(
 
 
 @njit(lean=True)
-def tighten(ix: Index, r: Results, space: int, s: Scratch) -> None:
+def tighten(ix: Index, r: Results, space: int, s: Scratch, g: Groups) -> None:
     """Make the rectangles of all groups anew from the balls of their members as they are now."""
-    forget_boxes(ix.groups)
+    forget_boxes(g)
     for slot in range(ix.meta[POSTED]):
         if ix.slots.half[slot, sl.FLAGS] & sl.LIVE:
             n = _ball(r, space, slot, s.boxes)
-            enclose(ix.groups, r.half[slot, rs.POSTED], s.boxes, n)
+            enclose(g, r.half[slot, rs.POSTED], s.boxes, n)
     ix.meta[CHANGED] = 0
 
 

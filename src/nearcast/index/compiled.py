@@ -101,7 +101,6 @@ class CompiledIndex(LocalIndex):
             get("words", np.uint64, 3, 128),
             self._post_meta,
             np.zeros(int(self._slots_meta[sl.LONGEST]) + 1, np.uint8),
-            self._groups(),
         )
 
     def _groups(self) -> Groups:
@@ -210,7 +209,7 @@ class CompiledIndex(LocalIndex):
         counts = np.zeros(COUNTS, np.int64)
         chunks = []
         done = len(self) == 0
-        stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)))
+        stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)), self._groups())
         while not done:
             out = np.empty((max(2 * len(objects.order), 4096), 2), np.int64)
             counts[FOUND] = 0
@@ -252,7 +251,7 @@ class CompiledIndex(LocalIndex):
             work = Work()
             self._post_balls(scratch)
         if len(self):
-            stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)))
+            stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)), self._groups())
             step = lambda: match_knn(  # noqa: E731 -- the two loops differ in this call only
                 self._index, results.state, space, layout, objects, clock, stages, scratch,
                 queued, counts,
@@ -272,7 +271,7 @@ class CompiledIndex(LocalIndex):
     def _post_balls(self, scratch: Scratch) -> None:
         assert self._results
         while not post_balls(
-            self._index, self._results.state, self.space.code, self.layout, scratch
+            self._index, self._results.state, self.space.code, self.layout, scratch, self._groups()
         ):
             self._grow_lists()
 

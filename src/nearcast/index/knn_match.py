@@ -225,10 +225,10 @@ def match_knn(
     """
     counts[NAMED] = 0
     while True:
-        if not refine(ix, r, space, layout, s, queued):
+        if not refine(ix, r, space, layout, s, st.groups, queued):
             return rs.NEED_LISTS
         if layout == GROUPED and ix.meta[CHANGED] > ix.meta[POSTED]:
-            tighten(ix, r, space, s)
+            tighten(ix, r, space, s, st.groups)
         if counts[NEXT] == len(o.order):
             return rs.DONE
         following, n = gather_keys(ix, o, counts[NEXT], st)

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.groups import Groups
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_at, cell_key, level_of
@@ -38,7 +37,6 @@ class Index(NamedTuple):
     words: NDArray[np.uint64]  # [2ⁿ, 3]: word, bits of the levels it has lists at, times it is used
     meta: NDArray[np.int64]  # [META]
     stack: NDArray[np.uint8]  # scratch for programs
-    groups: Groups
 
 
 @njit(lean=True)

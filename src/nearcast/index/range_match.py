@@ -69,9 +69,10 @@ class Stages(NamedTuple):
     hit: NDArray[np.int64]  # entries of one list
     cell: NDArray[np.uint64]  # of one object, at each level in use
     used: NDArray[np.int8]  # that level
+    groups: Groups  # not in Index: every call for a candidate would hand them on
 
 
-def make_stages(longest: int) -> Stages:
+def make_stages(longest: int, groups: Groups) -> Stages:
     """Scratch for objects of up to `longest` words."""
     lookups = (longest + 1) * (ROOT + 1) + _LOOKUPS
     return Stages(
@@ -89,6 +90,7 @@ def make_stages(longest: int) -> Stages:
         np.empty(_HITS, np.int64),
         np.empty(ROOT + 1, np.uint64),
         np.empty(ROOT + 1, np.int8),
+        groups,
     )
 
 
@@ -107,8 +109,8 @@ def _groups(g: Groups, x: float, y: float, st: Stages) -> int:
 @njit(lean=True)
 def _cells(ix: Index, x: float, y: float, st: Stages) -> int:
     """Hash the cell of (x, y) at each level in use; how many levels there are."""
-    if len(ix.groups.boxes) > 0:
-        return _groups(ix.groups, x, y, st)
+    if len(st.groups.boxes) > 0:
+        return _groups(st.groups, x, y, st)
     used = np.uint64(ix.meta[USED])
     n = 0
     level = 0

@@ -30,6 +30,11 @@ class RectInverted(CompiledIndex):
     cells = False
     layout = GROUPED
 
+    def load(self) -> None:
+        """Take up what the storage holds, the subsets too."""
+        super().load()
+        self._groups()  # a storage clears the arrays that it was asked for
+
     def _groups(self) -> Groups:
         get = self.storage.array
         tree = Quarters(
@@ -49,7 +54,7 @@ class RectInverted(CompiledIndex):
         if self._post_meta[POSTED]:
             self._forget_lists()
         n = len(self)
-        groups = self._index.groups
+        groups = self._groups()
         at = self._results.state.reals[:n][self._slots.half[:n, sl.FLAGS] & sl.LIVE != 0]
         divide(groups.tree, at[:, rs.X].copy(), at[:, rs.Y].copy(), THETA)
         forget_boxes(groups)
