@@ -53,7 +53,11 @@ def test_a_router_alone_takes_its_usual_index(kind: str) -> None:
             "hash+tree",
             "strategy: no index 'tree' for range; there are scan, inverted, pyr",
         ),
-        ("knn", "hash+pyramid", "strategy: no index 'pyramid' for knn; there are scan, inverted"),
+        (
+            "range",
+            "hash+grid-inverted",
+            "strategy: no index 'grid-inverted' for range; there are scan, inverted, pyramid",
+        ),
         ("range", "hash+scan+scan", "strategy: no index 'scan+scan' for range"),
     ],
 )
