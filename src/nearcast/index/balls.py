@@ -45,6 +45,9 @@ GROUPED = 3  # one list a word and subset, a rectangle a subset (SOP, index.grou
 _MANY = 256  # a ball that touches more cells of a fixed grid hangs in the list for everywhere
 _WORTH = 1.1  # how much larger than its ball an entry's box must be to be corrected
 _QUEUE = 1 << 14
+_COARSE = 1.2e-4  # of a coordinate: 500 times its rounding to 32 bits, outwards
+_ROUNDING = 1e-2  # what that rounding may change of u² + v²
+_BENT = 0.07  # twice tan 60°, for a degree
 _METRES = EARTH_RADIUS_M * np.pi / 180.0  # of a degree of latitude
 
 
@@ -186,6 +189,32 @@ def tighten(ix: Index, r: Results, space: int, s: Scratch, g: Groups) -> None:
             n = _ball(r, space, slot, s.boxes)
             enclose(g, r.half[slot, rs.POSTED], s.boxes, n)
     ix.meta[CHANGED] = 0
+
+
+@njit(lean=True)
+def in_a_corner(boxes: NDArray[np.float32], entry: int, space: int, x: float, y: float) -> bool:
+    """Whether (x, y), inside the box of an entry, is surely outside the ball that the box encloses.
+
+    In the plane the ball touches the four sides: (x, y) is outside if u² + v² > 1, u and v being
+    its distances from the middle in half-widths and half-heights. On the sphere a cap of radius ρ
+    at latitude φ stays within u² + v² <= 1 / (1 - ρ tan φ - ρ²), since the cosine of a latitude
+    ρ away is at least cos φ (1 - ρ tan φ - ρ² / 2). Boxes are rounded to 32 bits, which must be
+    little beside their size; one that ends at the antimeridian may be half of a ball's.
+    """
+    left, right = np.float64(boxes[entry, 1]), np.float64(boxes[entry, 3])
+    low, high = np.float64(boxes[entry, 2]), np.float64(boxes[entry, 4])
+    half_x, half_y = (right - left) / 2.0, (high - low) / 2.0
+    largest_x, largest_y = max(abs(left), abs(right)), max(abs(low), abs(high))
+    if not (half_x > _COARSE * largest_x and half_y > _COARSE * largest_y):
+        return False
+    limit = 1.0 + _ROUNDING
+    if space == GEOGRAPHIC_CODE:
+        if half_y > 1.0 or largest_y > 60.0 or largest_x >= 180.0:
+            return False
+        limit += half_y * _BENT
+    u = (x - (left + right) / 2.0) / half_x
+    v = (y - (low + high) / 2.0) / half_y
+    return bool(u * u + v * v > limit)
 
 
 @njit(lean=True, forceinline=True)

@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.balls import EVERYWHERE, GROUPED, Scratch, follow, refine, tighten
+from nearcast.index.balls import (
+    EVERYWHERE,
+    GROUPED,
+    PYRAMID,
+    Scratch,
+    follow,
+    in_a_corner,
+    refine,
+    tighten,
+)
 from nearcast.index.posting import CHANGED, POSTED, Index
 from nearcast.index.range_match import (
     EXAMINED,
@@ -188,6 +197,8 @@ def _scan(
             hits, buried = held_by(boxes, start, stop, o.x[row], o.y[row], st.hit)
             gone += buried
             for h in range(hits):
+                if layout == PYRAMID and in_a_corner(boxes, st.hit[h], space, o.x[row], o.y[row]):
+                    continue
                 if m == len(st.slot):
                     short = _decide(ix, r, space, layout, o, clock, st, m, s, queued, counts)
                     if short:
