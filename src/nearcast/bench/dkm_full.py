@@ -18,14 +18,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.bench.dkm_sks import TICK_OBJECTS, Setting, check_results, make_tick
+from nearcast.bench.dkm_sks import TICK_OBJECTS, Setting, make_tick, post, register, step
 from nearcast.bench.knn_source import Part, Source
-from nearcast.index import INDEXES
-from nearcast.index.arena import Memory
 from nearcast.index.base import ENTER
-from nearcast.index.compiled import CompiledIndex
 from nearcast.kernels.hashing import hash_ids
-from nearcast.model.space import Space
 from nearcast.wire.tables import strings
 
 TICK_MS = 47.0  # a tenth of the paper's 471 ms on twenty cores
@@ -49,31 +45,18 @@ def _part(worker: int, workers: int) -> Part:
 def _work(setting: Setting, data: str | None, worker: int, pipe: Connection) -> None:
     """A worker: load its part, then a tick at each word of the parent."""
     source = Source(setting.workload, setting.seed, data)
-    index = INDEXES["pyramid"]("knn", Space.GEOGRAPHIC, Memory())
-    assert isinstance(index, CompiledIndex)
-    started = time.perf_counter()
     part = _part(worker, setting.workers)
-    for controls in source.subscriptions(setting.subscriptions, setting.k_max, part):
-        index.apply(controls, np.zeros(controls.num_rows, np.int32))
-    registered = time.perf_counter() - started
-    objects = source.objects(setting.objects)
+    index, objects, took = register(setting, source, part)
     started = time.perf_counter()
-    work = index.find_results(objects, False)
-    index.close()
-    searched = time.perf_counter() - started
-    check_results(index, objects)
-    none = objects._replace(order=objects.order[:0])
-    started = time.perf_counter()
-    index.match(none, none.time[:0], 0)
-    index.close()
+    post(index, objects)
     posted = time.perf_counter() - started
-    del objects, none
+    del objects
     pipe.send(
         {
-            "register_seconds": round(registered, 1),
-            "search_seconds": round(searched, 1),
+            "register_seconds": round(took["register"], 1),
+            "search_seconds": round(took["search"], 1),
             "post_seconds": round(posted, 1),
-            "visited_per_subscription": round(work.examined / len(index), 1),
+            "visited_per_subscription": round(took["visited"] / len(index), 1),
             "index_bytes_per_subscription": round(index.storage.bytes / len(index), 1),
         }
     )
@@ -81,20 +64,11 @@ def _work(setting: Setting, data: str | None, worker: int, pipe: Connection) -> 
         tick = make_tick(source, setting)
         came = tick.insertions.filter(pa.array(part(tick.insertions["id"])))
         gone = tick.deletions.filter(pa.array(part(tick.deletions["id"])))
-        n = np.int32(len(tick.objects.order))
         pipe.send("ready")
         pipe.recv()
-        t0 = time.perf_counter()
-        changes = index.match(tick.objects, tick.objects.time, int(tick.objects.time[-1]))
-        t1 = time.perf_counter()
-        index.apply(came, np.full(came.num_rows, n))
-        t2 = time.perf_counter()
-        index.apply(gone, np.full(gone.num_rows, n))
-        index.close()
-        t3 = time.perf_counter()
-        counts = changes.work
+        times, changes = step(index, tick.objects, came, gone)
         entered = int(np.count_nonzero(changes.event == ENTER))
-        pipe.send((t1 - t0, t2 - t1, t3 - t2, entered, counts.examined, counts.scanned))
+        pipe.send((*times, entered, changes.work.examined, changes.work.scanned))
     pipe.send(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
 

@@ -19,12 +19,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.bench.knn_source import Source
+from nearcast.bench.knn_source import Part, Source, everything
 from nearcast.bench.plot import line_plot
 from nearcast.engine.planning import join_surveys, survey
 from nearcast.index import INDEXES
 from nearcast.index.arena import Memory
-from nearcast.index.base import ENTER
+from nearcast.index.base import ENTER, Changes
 from nearcast.index.compiled import CompiledIndex
 from nearcast.kernels.hashing import hash_ids
 from nearcast.model.errors import NearcastError
@@ -124,21 +124,38 @@ class Loaded:
     seconds: dict[str, float]
 
 
-def load(setting: Setting, source: Source) -> Loaded:
-    """Register all subscriptions, then let them search O_init (`index.bulk`)."""
-    seconds = {}
-    started = time.perf_counter()
+def register(
+    setting: Setting, source: Source, part: Part = everything
+) -> tuple[CompiledIndex, ObjectColumns, dict[str, float]]:
+    """Register subscriptions, then let them search O_init (`index.bulk`).
+
+    (The index, O_init, and what it took: seconds, and objects visited by the searches.)
+    """
     index = INDEXES["pyramid"]("knn", Space.GEOGRAPHIC, Memory())
     assert isinstance(index, CompiledIndex)
-    for controls in source.subscriptions(setting.subscriptions, setting.k_max):
+    started = time.perf_counter()
+    for controls in source.subscriptions(setting.subscriptions, setting.k_max, part):
         index.apply(controls, np.zeros(controls.num_rows, np.int32))
-    seconds["register"] = time.perf_counter() - started
+    took = {"register": time.perf_counter() - started}
     objects = source.objects(setting.objects)
     started = time.perf_counter()
-    index.find_results(objects, False)
+    took["visited"] = index.find_results(objects, False).examined
     index.close()
-    seconds["search"] = time.perf_counter() - started
+    took["search"] = time.perf_counter() - started
     check_results(index, objects)
+    return index, objects, took
+
+
+def post(index: CompiledIndex, objects: ObjectColumns) -> None:
+    """Have all subscriptions on the lists: indexes post when objects come, here none do."""
+    none = objects._replace(order=objects.order[:0])
+    index.match(none, none.time[:0], 0)
+    index.close()
+
+
+def load(setting: Setting, source: Source) -> Loaded:
+    """All subscriptions with their results, and the ticks that follow."""
+    index, objects, seconds = register(setting, source)
     ticks = [make_tick(source, setting) for _ in range(setting.ticks)]
     slots = np.arange(len(index))
     sample = Sample(objects.x, objects.y, objects.word_offsets, objects.words)
@@ -234,8 +251,17 @@ def measure(loaded: Loaded, algorithm: Algorithm, m: int) -> Measured:
         for n, tick in enumerate(loaded.ticks):
             mine = np.flatnonzero(homes[tick.deleted] == worker)
             came = np.flatnonzero(inserted[n] == worker)
-            times = _step(index, tick, came, mine, out)
+            times, changes = step(
+                index,
+                tick.objects,
+                tick.insertions.take(pa.array(came)),
+                tick.deletions.take(pa.array(mine)),
+            )
             out.knn[worker, n], out.insert[worker, n], out.delete[worker, n] = times
+            out.changes += int(np.count_nonzero(changes.event == ENTER))
+            out.examined += changes.work.examined
+            out.scanned += changes.work.scanned
+            out.lookups += changes.work.lookups
     out.insert += dealing  # the main server's part
     return out
 
@@ -248,39 +274,27 @@ def _worker(loaded: Loaded, name: str, slots: NDArray[np.int64]) -> CompiledInde
     index.apply(controls, np.zeros(controls.num_rows, np.int32))
     index.restore(results)
     index.close()
-    nothing = loaded.ticks[0].objects
-    nothing = nothing._replace(order=nothing.order[:0])
-    index.match(nothing, nothing.time[:0], 0)
-    index.close()
+    post(index, loaded.ticks[0].objects)
     return index
 
 
-def _step(
+def step(
     index: CompiledIndex,
-    tick: Tick,
-    came: NDArray[np.int64],
-    gone: NDArray[np.int64],
-    out: Measured,
-) -> tuple[float, float, float]:
-    """One tick of one worker: seconds of kNN update, insertion, deletion."""
-    n = len(tick.objects.order)
-    insertions, deletions = (
-        tick.insertions.take(pa.array(came)),
-        tick.deletions.take(pa.array(gone)),
-    )
+    objects: ObjectColumns,
+    insertions: pa.RecordBatch,
+    deletions: pa.RecordBatch,
+) -> tuple[tuple[float, float, float], Changes]:
+    """One tick of one worker: (seconds of kNN update, insertion, deletion; the changes)."""
+    n = np.int32(len(objects.order))
     t0 = time.perf_counter()
-    changes = index.match(tick.objects, tick.objects.time, int(tick.objects.time[-1]))
+    changes = index.match(objects, objects.time, int(objects.time[-1]))
     t1 = time.perf_counter()
-    index.apply(insertions, np.full(len(came), n, np.int32))
+    index.apply(insertions, np.full(insertions.num_rows, n))
     t2 = time.perf_counter()
-    index.apply(deletions, np.full(len(gone), n, np.int32))
+    index.apply(deletions, np.full(deletions.num_rows, n))
     index.close()
     t3 = time.perf_counter()
-    out.changes += int(np.count_nonzero(changes.event == ENTER))
-    out.examined += changes.work.examined
-    out.scanned += changes.work.scanned
-    out.lookups += changes.work.lookups
-    return t1 - t0, t2 - t1, t3 - t2
+    return (t1 - t0, t2 - t1, t3 - t2), changes
 
 
 # -- the experiment ----------------------------------------------------------------------------

@@ -217,5 +217,5 @@ class Engine:
 def _prepare_machine(settings: Settings, spark: SparkSession) -> None:
     """What is made once a machine: the kernels now, a quicker start of Spark meanwhile."""
     warm(settings)
-    if str(spark.sparkContext.master).startswith("local"):
+    if sessions.is_local(spark):
         jvm.make_archive()

@@ -75,14 +75,12 @@ class Controls:
             return Directions(batch, tables=control.tables)
         return Directions(batch, control.orders, control.imports, control.tables)
 
-    def waits_for_objects(self, batch: int, samples: Samples) -> bool:
+    def waits_for_objects(self, batch: int, routers: dict[str, Router], samples: Samples) -> bool:
         """Whether the objects of `batch` are to be kept for a plan."""
-        control, _ = self.at(batch)
-        routers = make_routers(self.settings, control.tables)
-        planning = [
-            k for k, r in routers.items() if isinstance(r, CanPlan) and not r.table and r.shards > 1
-        ]
-        return bool(planning) and samples.count(batch) < self._warmup
+        waiting = any(
+            isinstance(r, CanPlan) and not r.table and r.shards > 1 for r in routers.values()
+        )
+        return waiting and samples.count(batch) < self._warmup
 
     @property
     def _warmup(self) -> int:
@@ -124,6 +122,9 @@ class Controls:
         changed = following.tables != control.tables
         if following.orders or following.imports or changed or self._path(batch + 1).exists():
             write_atomic(self._path(batch + 1), msgspec.msgpack.encode(following))
+        plans = [r for r in routers.values() if isinstance(r, CanPlan)]
+        if plans and all(r.table for r in plans):
+            Samples(self.folder.parent).forget(batch - _KEEP)
         self._forget(batch, {p for paths in following.imports.values() for p in paths})
 
     def _plan(
@@ -150,10 +151,6 @@ class Controls:
             following.tables[kind] = router.adjusted(np.array(costs))
 
     def _forget(self, batch: int, wanted: set[str]) -> None:
-        control, _ = self.at(batch)
-        routers = make_routers(self.settings, control.tables).values()
-        if all(r.table for r in routers if isinstance(r, CanPlan)):
-            Samples(self.folder.parent).forget(batch - _KEEP)
         old = [b for b in self._batches() if b < batch - _KEEP]
         for b in old[:-1]:  # the newest of them still holds
             control = msgspec.msgpack.decode(self._path(b).read_bytes(), type=Control)

@@ -50,7 +50,7 @@ class RouteStep:
         self._anywhere = first
         self._costs: dict[str, list[float]] = {}
         self._samples = Samples(Path(checkpoint))
-        self._sampling = controls.waits_for_objects(batch, self._samples)
+        self._sampling = controls.waits_for_objects(batch, self.routers, self._samples)
 
     def envelopes(
         self, decoded: Decoded, split: int, final: bool = False

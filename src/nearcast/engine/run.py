@@ -17,7 +17,7 @@ from nearcast.engine.files import write_atomic
 from nearcast.engine.live import Tailer
 from nearcast.engine.query import explained, finish, stop, stream
 from nearcast.engine.reports import Reports, summarise, write_summary
-from nearcast.engine.session import shard_keys
+from nearcast.engine.session import is_local, shard_keys
 from nearcast.engine.settings import Settings, check_bound
 from nearcast.engine.sink import OnBatch, Sink
 from nearcast.engine.sinks import forget_temporary
@@ -50,7 +50,7 @@ class Job:
         """Start its query over `events`, or over the feed of the checkpoint."""
         forget_temporary(self.out)
         settings = self.settings
-        if str(spark.sparkContext.master).startswith("local"):  # objects go by reference
+        if is_local(spark):  # objects go by reference
             settings = replace(settings, mail=str(self.arenas() / "mail"))
         keys = shard_keys(settings.shards)
         here = str(self.checkpoint.resolve())

@@ -69,6 +69,11 @@ def create(
     return session
 
 
+def is_local(session: SparkSession) -> bool:
+    """Whether driver and workers run on this machine alone."""
+    return str(session.sparkContext.master).startswith("local")
+
+
 def wake(session: SparkSession) -> None:
     """Have the daemon of Python workers loaded while the driver still plans."""
     threading.Thread(target=_run_nothing, args=(session,), daemon=True).start()

@@ -26,7 +26,7 @@ from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
 from nearcast.index.base import EVENTS, Changes, Work
 from nearcast.index.notify import net
-from nearcast.routing import CanMove, CanPlan, choose
+from nearcast.routing import CanMove, CanPlan, Router, choose
 from nearcast.wire.tables import CONTROLS, REJECTS, RESULTS, empty, from_bytes, join, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
@@ -107,7 +107,8 @@ class ShardStep:
             ordered = in_order(envelopes, self.settings, manifest.now)
             matching = time.perf_counter()
             changes = self._match(indexes, ordered, report)
-            self._count_ended(indexes, directions, report)
+            routers = make_routers(self.settings, directions.tables)
+            self._count_ended(indexes, routers, report)
             report.match_seconds = time.perf_counter() - matching
             faults.reach("shard-matched", directions.batch)
             self._write_out(indexes, changes, envelopes, report)
@@ -115,7 +116,7 @@ class ShardStep:
                 shard, directions.batch, manifest, indexes, moved, ordered, report
             )
             faults.reach("shard-state-written", directions.batch)
-            self._answer(shard, directions, indexes, following.now, report)
+            self._answer(shard, directions, routers, indexes, following.now, report)
             report.subscriptions = sum(len(i) for i in indexes.values())
             report.arena_bytes = arena.bytes
             arena.commit(following.token)
@@ -176,6 +177,7 @@ class ShardStep:
         self,
         shard: int,
         directions: Directions,
+        routers: dict[str, Router],
         indexes: dict[str, LocalIndex],
         now: int,
         report: Report,
@@ -183,7 +185,6 @@ class ShardStep:
         """After the batch: do what was ordered, a survey or an export.
 
         All subscriptions of an id go together, also ended ones that wait for late objects."""
-        routers = make_routers(self.settings, directions.tables)
         for kind, order in directions.orders.items():
             router, index = routers[kind], indexes[kind]
             slots = index.living(now - self.settings.grace_ms)
@@ -198,8 +199,7 @@ class ShardStep:
                 target = router.select(order, shard, hashes)
             else:
                 target = homes_by(order, shard, hashes)
-            export = self._export(kind, shard, index, slots, hashes, target, path)
-            report.exports += export
+            report.exports += self._export(kind, shard, index, slots, hashes, target, path)
         faults.reach("shard-exported", directions.batch)
 
     def _export(
@@ -247,10 +247,10 @@ class ShardStep:
         return found
 
     def _count_ended(
-        self, indexes: dict[str, LocalIndex], directions: Directions, report: Report
+        self, indexes: dict[str, LocalIndex], routers: dict[str, Router], report: Report
     ) -> None:
         """What the subscriptions that this batch ended had cost, by a plan."""
-        for kind, router in make_routers(self.settings, directions.tables).items():
+        for kind, router in routers.items():
             if isinstance(router, CanPlan) and router.table:
                 ended = indexes[kind].ended()
                 if len(ended):
