@@ -26,6 +26,7 @@ from nearcast.model.extent import circle_boxes
 from nearcast.model.jit import njit
 from nearcast.model.space import Space
 from nearcast.routing import CanPlan, Sample, Survey, table_of_plan
+from nearcast.routing.dkm.arrays import pack, unpack
 from nearcast.wire.tables import lists, numbers
 
 WARMUP = 10_000  # objects, unless told otherwise
@@ -62,8 +63,9 @@ class Samples:
         if objects.num_rows:
             name = f"{batch:012d}-{split:012d}-{objects.num_rows}.bin"
             offsets, words = lists(objects["words"], np.uint64)
-            arrays = (numbers(objects["x"]), numbers(objects["y"]), offsets, words)
-            write_atomic(self.folder / name, pack_arrays(*arrays))
+            x, y = numbers(objects["x"]), numbers(objects["y"])
+            data = pack({"x": x, "y": y, "offsets": offsets, "words": words})
+            write_atomic(self.folder / name, data)
 
     def forget(self, before: int) -> None:
         """Let go what the batches before `before` kept: there is a plan."""
@@ -72,25 +74,13 @@ class Samples:
 
     def read(self, before: int) -> Sample:
         """All objects kept by the batches before `before`."""
-        parts = [unpack_arrays(path.read_bytes()) for *_, path in self._files(before)]
-        x, y, offsets, words = zip(*parts, strict=True) if parts else ([], [], [], [])
+        parts = [unpack(path.read_bytes()) for *_, path in self._files(before)]
         return Sample(
-            np.concatenate([*x, np.empty(0)]),
-            np.concatenate([*y, np.empty(0)]),
-            _join_offsets(list(offsets)),
-            np.concatenate([*words, np.empty(0, np.uint64)]),
+            np.concatenate([*(p["x"] for p in parts), np.empty(0)]),
+            np.concatenate([*(p["y"] for p in parts), np.empty(0)]),
+            _join_offsets([p["offsets"] for p in parts]),
+            np.concatenate([*(p["words"] for p in parts), np.empty(0, np.uint64)]),
         )
-
-
-def pack_arrays(*arrays: NDArray[Any]) -> bytes:
-    """Arrays of one dimension as bytes."""
-    return msgspec.msgpack.encode([(a.dtype.str, np.ascontiguousarray(a).data) for a in arrays])
-
-
-def unpack_arrays(data: bytes) -> list[NDArray[Any]]:
-    """The arrays of `pack_arrays`."""
-    parts = msgspec.msgpack.decode(data, type=list[tuple[str, bytes]])
-    return [np.frombuffer(values, np.dtype(kind)) for kind, values in parts]
 
 
 def _join_offsets(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -113,15 +103,17 @@ def survey(
     cover, cover_words = lists(controls["cover"], np.uint64)
     program, program_words = lists(controls["program"], np.uint64)
     conjunction = numbers(controls["flags"]) & CONJUNCTION != 0
-    return pack_arrays(
-        id_hash,
-        x,
-        y,
-        _balls(space.code, x.copy(), y.copy(), reach).reshape(-1),
-        cover,
-        cover_words,
-        np.where(conjunction, np.diff(program), 0),
-        program_words[np.repeat(conjunction, np.diff(program))],
+    return pack(
+        {
+            "id_hash": id_hash,
+            "x": x,
+            "y": y,
+            "boxes": _balls(space.code, x.copy(), y.copy(), reach),
+            "cover": np.diff(cover),
+            "cover_words": cover_words,
+            "conjunction": np.where(conjunction, np.diff(program), 0),
+            "conjunction_words": program_words[np.repeat(conjunction, np.diff(program))],
+        }
     )
 
 
@@ -143,12 +135,10 @@ def _balls(
 
 def join_surveys(surveys: list[bytes], sample: Sample) -> Survey:
     """One survey of all shards. A conjunction is known by its rarest word in the sample."""
-    parts = [unpack_arrays(data) for data in surveys]
-    ids, x, y, boxes = (np.concatenate([p[i] for p in parts]) for i in range(4))
-    cover = np.concatenate([np.diff(p[4]) for p in parts])
-    cover_words = np.concatenate([p[5] for p in parts])
-    conjunction = np.concatenate([p[6] for p in parts])
-    conjunction_words = np.concatenate([p[7] for p in parts])
+    parts = [unpack(data) for data in surveys]
+    whole = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+    x, cover, conjunction = whole["x"], whole["cover"], whole["conjunction"]
+    conjunction_words = whole["conjunction_words"]
     known, counts = np.unique(sample.words, return_counts=True)
     at = np.minimum(np.searchsorted(known, conjunction_words), max(len(known) - 1, 0))
     frequency = np.zeros(len(conjunction_words), np.int64)
@@ -161,10 +151,12 @@ def join_surveys(surveys: list[bytes], sample: Sample) -> Survey:
     rarest = conjunction_words[sort[first]][cover[has] == 0]
     # Both kinds, subscription by subscription.
     owner = np.concatenate([np.repeat(np.arange(len(x)), cover), chosen])
-    words = np.concatenate([cover_words, rarest])
+    words = np.concatenate([whole["cover_words"], rarest])
     order = np.argsort(owner, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(x)))])
-    return Survey(ids, x, y, boxes.reshape(-1, 4), offsets.astype(np.int64), words[order])
+    return Survey(
+        whole["id_hash"], x, whole["y"], whole["boxes"], offsets.astype(np.int64), words[order]
+    )
 
 
 def make_plan(
@@ -178,14 +170,15 @@ def make_plan(
     plan, moves = (folder / f"{batch:012d}-{kind}{end}.bin" for end in ("", "-homes"))
     write_atomic(plan, data)
     sort = np.argsort(held.id_hash, kind="stable")
-    write_atomic(moves, pack_arrays(held.id_hash[sort], homes[sort]))
+    write_atomic(moves, pack({"ids": held.id_hash[sort], "homes": homes[sort]}))
     table = table_of_plan(costs, path=str(plan.resolve()))
     return {"homes": str(moves.resolve()), "table": table}
 
 
 def homes_by(order: dict[str, Any], shard: int, id_hash: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Where a plan puts each subscription; those it does not know stay at `shard`."""
-    ids, homes = unpack_arrays(Path(order["homes"]).read_bytes())
+    known = unpack(Path(order["homes"]).read_bytes())
+    ids, homes = known["ids"], known["homes"]
     if len(ids) == 0:
         return np.full(len(id_hash), shard)
     at = np.minimum(np.searchsorted(ids, id_hash), len(ids) - 1)
