@@ -24,6 +24,10 @@ class Plain:
     window: int
     held: list[tuple[float, int, int]] = field(default_factory=list)  # distance, time, name
 
+    def visible(self) -> list[tuple[float, int, int]]:
+        """The result; without a window nobody keeps times."""
+        return [(d, time if self.window else 0, name) for d, time, name in self.held[: self.k]]
+
     def offer(self, distance: float, time: int, name: int) -> list[Told]:
         rank = sum(d <= distance for d, _, _ in self.held)
         self.held.insert(rank, (distance, time, name))
@@ -60,7 +64,7 @@ class Store:
         rows.view(np.float64)[:, rs.REACH] = np.nan
         meta = np.zeros(rs.META, np.int64)
         meta[rs.FREE :] = -1
-        pool = np.zeros((entries, 4), np.int64)
+        pool = np.zeros((entries, rs.ENTRY), np.int64)
         self.state = rs.Results(
             rows,
             rows.view(np.float64),
@@ -79,7 +83,7 @@ class Store:
         length, k = int(r.half[slot, rs.LENGTH]), int(r.rows[slot, rs.K])
         need = length + 1 if r.rows[slot, rs.WINDOW] else min(length + 1, k)
         while not rs.make_room(self.state, slot, need):
-            pool = np.concatenate([self.state.pool, np.full((1, 4), -9, np.int64)])
+            pool = np.concatenate([self.state.pool, np.full((1, rs.ENTRY), -9, np.int64)])
             self.state = self.state._replace(pool=pool, distances=pool.view(np.float64))
         return rs.offer(self.state, slot, name, distance, time, name)
 
@@ -100,8 +104,14 @@ class Store:
         r = self.state
         first = int(r.rows[slot, rs.LIST])
         n = min(int(r.half[slot, rs.LENGTH]), int(r.rows[slot, rs.K]))
+        more = int(r.half[slot, rs.ROOM])
+        windowed = r.rows[slot, rs.WINDOW] > 0
         return [
-            (float(r.distances[e, rs.DISTANCE]), int(r.pool[e, rs.TIME]), int(r.pool[e, rs.NAME]))
+            (
+                float(r.distances[e, rs.DISTANCE]),
+                int(r.pool[e + more, rs.TIME]) if windowed else 0,
+                int(r.pool[e, rs.NAME]),
+            )
             for e in range(first, first + n)
         ]
 
@@ -135,11 +145,11 @@ def test_changes_and_results(wanted: list[tuple[int, int]], offered: list[Offer]
             right += plain[slot].offer(distance, clock - late, name)
             assert taken or not right or right[-1][2] != name
         assert store.told() == right
-        assert [store.visible(n) for n in range(len(plain))] == [p.held[: p.k] for p in plain]
+        assert [store.visible(n) for n in range(len(plain))] == [p.visible() for p in plain]
     for slot, p in enumerate(plain):
         store.pass_time(slot, clock + 10)
         assert store.told() == p.pass_time(clock + 10)
-        assert store.visible(slot) == p.held[: p.k]
+        assert store.visible(slot) == p.visible()
 
 
 def test_at_equal_distance_the_first_stays() -> None:
@@ -213,8 +223,9 @@ def test_restore(lengths: list[int]) -> None:
         right = numbers[offsets[slot] : offsets[slot + 1]]
         assert n == lengths[slot]
         assert r.distances[first : first + n, rs.DISTANCE].tolist() == right.tolist()
-        assert r.pool[first : first + n, rs.TIME].tolist() == (right * 2).tolist()
-        assert r.pool[first : first + n, rs.OUTLIVED].tolist() == (right * 3).tolist()
+        more = first + int(r.half[slot, rs.ROOM])
+        assert r.pool[more : more + n, rs.TIME].tolist() == (right * 2).tolist()
+        assert r.pool[more : more + n, rs.OUTLIVED].tolist() == (right * 3).tolist()
         for at, number in zip(r.pool[first : first + n, rs.NAME].tolist(), right, strict=True):
             size = int(r.names[at]) | int(r.names[at + 1]) << 8
             assert r.names[at + 2 : at + 2 + size].tobytes() == names[number]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from nearcast.model.errors import NearcastError
 
 _LARGE = 1 << 23  # bytes
-_LAYOUT = "4"  # of the arrays; a change of any kernel's layout must change it
+_LAYOUT = "5"  # of the arrays; a change of any kernel's layout must change it
 
 
 class Storage(ABC):

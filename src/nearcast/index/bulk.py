@@ -251,7 +251,7 @@ def _keep(
         if names[i] < 0:
             names[i] = put_name(r, o, row)
             r.meta[rs.NAMES_TOP] += 2 + o.id_offsets[row + 1] - o.id_offsets[row]
-        rs.put(r, r.rows[slot, rs.LIST], j, j, best.distance[j], o.time[row], names[i])
+        rs.put(r, r.rows[slot, rs.LIST], j, j, best.distance[j], names[i])
         if tell:
             rs.tell(r, i, slot, rs.ENTER, o.time[row], names[i], best.distance[j])
     r.half[slot, rs.LENGTH] = np.int32(n)

@@ -118,9 +118,10 @@ def _touch_ahead(ix: Index, r: Results, st: Stages, n: int, counts: NDArray[np.i
         touched ^= np.uint64(r.half[st.slot[j], rs.LENGTH])
     for j in range(n):
         slot = st.slot[j]
-        touched ^= ix.slots.heap[ix.slots.rows[slot, sl.BODY]]
+        if not ix.slots.half[slot, sl.FLAGS] & sl.PROVED:
+            touched ^= ix.slots.heap[ix.slots.rows[slot, sl.BODY]]
         first, length = r.rows[slot, rs.LIST], r.half[slot, rs.LENGTH]
-        for e in range(first, first + length, 2):  # two entries a cache line
+        for e in range(first, first + length, 4):  # four entries a cache line
             touched ^= np.uint64(r.pool[e, 0])
     counts[TOUCHED] ^= np.int64(touched)
 

@@ -29,7 +29,9 @@ _FEW = 6  # levels
 
 @njit(lean=True, forceinline=True)
 def where_holds(ix: Index, slot: int, o: ObjectColumns, row: int) -> bool:
-    """Whether the words of object `row` make the expression of `slot` true."""
+    """Whether the words of object `row`, which led to `slot`, make its expression true."""
+    if ix.slots.half[slot, sl.FLAGS] & sl.PROVED:
+        return True
     first = ix.slots.rows[slot, sl.BODY]
     length = ix.slots.half[slot, sl.PROGRAM]
     start, stop = o.word_offsets[row], o.word_offsets[row + 1]

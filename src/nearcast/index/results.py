@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from nearcast.index.arena import Storage
 from nearcast.index.base import Changes, Work
 from nearcast.kernels import results as rs
-from nearcast.kernels.ragged import gather
+from nearcast.kernels.ragged import gather, places
 from nearcast.kernels.slots import Controls
 from nearcast.wire.tables import (
     RESULTS,
@@ -23,7 +23,6 @@ from nearcast.wire.tables import (
     strings,
 )
 
-_ENTRY = 4
 _CHUNK = 2**20  # changes
 
 
@@ -41,12 +40,13 @@ class ResultStore:
         self._dirty = np.empty(0, np.int32)
         self._chunks: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         self._out = (np.empty((0, 5), np.int64), np.empty(0))
+        self._told = 0  # changes of the last batch: about as many may come again
         self._attach()
 
     def _attach(self) -> None:
         get = self.storage.array
         rows = get("results.rows", np.int64, 8, 64)
-        pool = get("results.pool", np.int64, _ENTRY, 64)
+        pool = get("results.pool", np.int64, rs.ENTRY, 64)
         self.state = rs.Results(
             rows,
             rows.view(np.float64),
@@ -94,7 +94,7 @@ class ResultStore:
         """Make ready for the objects of a batch."""
         self._reserve_dirty(slots)
         self._objects = objects
-        self._renew_out(4096)
+        self._renew_out(max(self._told * 5 // 4, 4096))
 
     def _reserve_dirty(self, slots: int) -> None:
         """Room to note every slot; not in the storage, since only one batch needs it."""
@@ -123,7 +123,7 @@ class ResultStore:
                 grow_lists()
             elif short == rs.NEED_POOL:
                 self.storage.array(
-                    "results.pool", np.int64, _ENTRY, len(self.state.pool) * 5 // 4 + 2**16
+                    "results.pool", np.int64, rs.ENTRY, len(self.state.pool) * 5 // 4 + 2**16
                 )
                 self._reserve_names()
             else:
@@ -140,7 +140,7 @@ class ResultStore:
         k = np.minimum(self.state.rows[first:, rs.K], len(self._objects.order))
         room = 1 << np.ceil(np.log2(np.maximum(k, 1))).astype(np.int64)
         pool = int(self._meta[rs.TOP] + room.sum())
-        self.storage.array("results.pool", np.int64, _ENTRY, pool)
+        self.storage.array("results.pool", np.int64, rs.ENTRY, pool)
         self._reserve_names()
         if telling:
             self._set_aside()
@@ -152,18 +152,19 @@ class ResultStore:
         rows = np.concatenate([c[0] for c in self._chunks])
         distance = np.concatenate([c[1] for c in self._chunks])
         self._chunks = []
+        self._told = min(len(rows), _CHUNK)
         order, moment = rows[:, 0], rows[:, 3]
-        # What time did comes before the first object that is not earlier.
         by_time = order < 0
-        key = 2 * np.where(by_time, np.searchsorted(clock, moment), order) + ~by_time
         if np.any(by_time) or bulk:
+            # What time did comes before the first object that is not earlier.
+            key = 2 * np.where(by_time, np.searchsorted(clock, moment), order) + ~by_time
             sort = np.lexsort((np.arange(len(key)), np.where(by_time, moment, 0), key))
-            rows, distance, key = rows[sort], distance[sort], key[sort]
+            rows, distance, order = rows[sort], distance[sort], key[sort] >> 1
         names = self.state.names
         starts = rows[:, 4]
         lengths = names[starts].astype(np.int64) | (names[starts + 1].astype(np.int64) << 8)
         return Changes(
-            key >> 1,
+            order,
             rows[:, 1],
             rows[:, 2].astype(np.uint8),
             rows[:, 3],
@@ -190,8 +191,12 @@ class ResultStore:
         """RESULTS of slots."""
         first = self.state.rows[slots, rs.LIST]
         lengths = self.state.half[slots, rs.LENGTH].astype(np.int64)
-        offsets, entries = gather(np.arange(len(self.state.pool)), first, lengths)
+        offsets, entries = places(first, lengths)
         pool, names = self.state.pool, self.state.names
+        # Only where there is a window does anybody ask when an object came.
+        windowed = np.repeat(self.state.rows[slots, rs.WINDOW] > 0, lengths)
+        room = np.repeat(self.state.half[slots, rs.ROOM].astype(np.int64), lengths)
+        more = np.where(windowed, entries + room, 0)
         starts = pool[entries, rs.NAME]
         sizes = names[starts].astype(np.int64) | (names[starts + 1].astype(np.int64) << 8)
         types = [f.type for f in RESULTS]
@@ -200,8 +205,8 @@ class ResultStore:
             [
                 pa.array(slots),
                 list_column(offsets, self.state.distances[entries, rs.DISTANCE], types[1]),
-                list_column(offsets, pool[entries, rs.TIME], types[2]),
-                list_column(offsets, pool[entries, rs.OUTLIVED], types[3]),
+                list_column(offsets, np.where(windowed, pool[more, rs.TIME], 0), types[2]),
+                list_column(offsets, np.where(windowed, pool[more, rs.OUTLIVED], 0), types[3]),
                 pa.LargeListArray.from_arrays(pa.array(offsets), objects, type=types[4]),
             ],
             schema=RESULTS,
@@ -222,8 +227,8 @@ class ResultStore:
         need = int(self._meta[rs.NAMES_TOP]) + len(name_bytes) + 2 * len(times) + 1
         self.storage.array("results.names", np.uint8, 1, need)
         longest = int(np.diff(offsets).max(initial=1))
-        pool = int(self._meta[rs.TOP]) + 2 * len(times) + 2 * longest
-        self.storage.array("results.pool", np.int64, _ENTRY, pool)
+        pool = int(self._meta[rs.TOP]) + 4 * len(times) + 4 * longest
+        self.storage.array("results.pool", np.int64, rs.ENTRY, pool)
         self._reserve_dirty(int(slots.max()) + 1)
         self._attach()
         rs.restore(self.state, slots, offsets, distances, times, outlived, name_offsets, name_bytes)

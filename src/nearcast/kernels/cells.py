@@ -51,7 +51,7 @@ def cell_hash(level: int, column: int, row: int) -> np.uint64:
 
 @njit(lean=True)
 def key_in(cell: np.uint64, word: np.uint64) -> np.uint64:
-    """Key of a word in a cell. Two that share a key share a list, which costs time, never truth."""
+    """Key of a word in a cell: 64 bits stand for both, as they do for a word alone."""
     key = mix64(cell ^ word)
     return key if key != np.uint64(0) else np.uint64(1)
 

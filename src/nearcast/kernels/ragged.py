@@ -28,6 +28,14 @@ def gather(
     return _gather(frozen(values), frozen(starts), frozen(lengths))
 
 
+def places(
+    starts: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The numbers of what `gather` copies; (offsets, numbers)."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    return offsets, np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+
+
 @njit
 def _gather(
     values: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]

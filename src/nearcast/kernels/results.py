@@ -4,6 +4,9 @@ A list is sorted by (distance, order of arrival), so the object that was there f
 distance. Without a window it holds the k nearest. With one it holds the k-skyband: an object that
 k others precede in the list and outlive can never be seen again and is dropped; the visible result
 is the first k. A change is told as (object number or -1, slot, event, distance, moment, name).
+
+A list of `room` entries is a block of the pool, 16 bytes an entry: how near and which. A list with
+a window has a second block right behind it, with the time of each entry and how many outlive it.
 """
 
 from __future__ import annotations
@@ -22,7 +25,10 @@ X, Y, REACH, K, WINDOW, LIST = 0, 1, 2, 3, 4, 5
 LENGTH, ROOM, DIRTY = 12, 13, 14
 POSTED = 15  # the level of the lists that lead to it (index.balls)
 # columns of an entry; DISTANCE is read as float64
-DISTANCE, TIME, NAME, OUTLIVED = 0, 1, 2, 3
+DISTANCE, NAME = 0, 1
+# columns of its second half, `room` entries further on, where there is a window
+TIME, OUTLIVED = 0, 1
+ENTRY = 2
 
 # places in `meta`
 TOP = 0
@@ -43,7 +49,7 @@ class Results(NamedTuple):
     rows: NDArray[np.int64]  # [slots, 8]
     reals: NDArray[np.float64]  # the same memory
     half: NDArray[np.int32]  # the same memory, [slots, 16]
-    pool: NDArray[np.int64]  # [entries, 4]
+    pool: NDArray[np.int64]  # [entries, ENTRY]
     distances: NDArray[np.float64]  # the same memory
     names: NDArray[np.uint8]  # object ids: two bytes of length, then the bytes
     meta: NDArray[np.int64]
@@ -68,28 +74,36 @@ def _block(r: Results, size: int) -> int:
 @njit(lean=True, forceinline=True)
 def make_room(r: Results, slot: int, need: int) -> bool:
     """Let the list of `slot` hold `need` entries; False if the pool must grow first."""
-    room = r.half[slot, ROOM]
+    room = np.int64(r.half[slot, ROOM])
     if need <= room:
         return True
+    twice = 1 if r.rows[slot, WINDOW] > 0 else 0
     size = 0
     while (1 << size) < need:
         size += 1
-    first = _block(r, size)
+    first = _block(r, size + twice)
     if first < 0:
         return False
     old = r.rows[slot, LIST]
     for i in range(r.half[slot, LENGTH]):
-        for c in range(4):
-            r.pool[first + i, c] = r.pool[old + i, c]
+        _copy(r, old + i, first + i)
+        if twice:
+            _copy(r, old + room + i, first + (1 << size) + i)
     if room > 0:
-        size_old = 0
-        while (1 << size_old) < room:
+        size_old = twice
+        while (1 << size_old) < room << twice:
             size_old += 1
         r.pool[old, 0] = r.meta[FREE + size_old]
         r.meta[FREE + size_old] = old
     r.rows[slot, LIST] = first
     r.half[slot, ROOM] = np.int32(1 << size)
     return True
+
+
+@njit(lean=True, forceinline=True)
+def _copy(r: Results, source: int, target: int) -> None:
+    for c in range(ENTRY):
+        r.pool[target, c] = r.pool[source, c]
 
 
 @njit(lean=True, forceinline=True)
@@ -130,15 +144,12 @@ def _place(r: Results, first: int, length: int, dist: float) -> int:
 
 
 @njit(lean=True, forceinline=True)
-def put(r: Results, first: int, length: int, pos: int, dist: float, time: int, name: int) -> None:
+def put(r: Results, first: int, length: int, pos: int, dist: float, name: int) -> None:
     """Put an entry at rank `pos` of a list, those from there on one rank further."""
     for j in range(length, pos, -1):
-        for c in range(4):
-            r.pool[first + j, c] = r.pool[first + j - 1, c]
+        _copy(r, first + j - 1, first + j)
     r.distances[first + pos, DISTANCE] = dist
-    r.pool[first + pos, TIME] = time
     r.pool[first + pos, NAME] = name
-    r.pool[first + pos, OUTLIVED] = 0
 
 
 @njit(lean=True, forceinline=True)
@@ -147,50 +158,66 @@ def offer(r: Results, slot: int, i: int, dist: float, time: int, name: int) -> b
 
     True if the object was taken (its name must then stay in `names`).
     """
+    if r.rows[slot, WINDOW] > 0:
+        return _offer_windowed(r, slot, i, dist, time, name)
     k = r.rows[slot, K]
     first = r.rows[slot, LIST]
     length = np.int64(r.half[slot, LENGTH])
-    windowed = r.rows[slot, WINDOW] > 0
     pos = _place(r, first, length, dist)
-    if pos >= k and not windowed:
+    if pos >= k:
         return False
+    tell(r, i, slot, ENTER, time, name, dist)
+    if length == k:
+        length -= 1
+        tell(r, i, slot, LEAVE, time, r.pool[first + length, NAME], 0.0)
+    put(r, first, length, pos, dist, name)
+    r.half[slot, LENGTH] = np.int32(length + 1)
+    touch(r, slot)
+    return True
+
+
+@njit(lean=True)
+def _offer_windowed(r: Results, slot: int, i: int, dist: float, time: int, name: int) -> bool:
+    """The same, keeping the k-skyband."""
+    k = r.rows[slot, K]
+    first = r.rows[slot, LIST]
+    more = first + np.int64(r.half[slot, ROOM])
+    length = np.int64(r.half[slot, LENGTH])
+    pos = _place(r, first, length, dist)
     outlived = 0
-    if windowed:
-        for j in range(pos):
-            outlived += r.pool[first + j, TIME] >= time
-        if outlived >= k:
-            return False
+    for j in range(pos):
+        outlived += r.pool[more + j, TIME] >= time
+    if outlived >= k:
+        return False
     if pos < k:
         tell(r, i, slot, ENTER, time, name, dist)
         if length >= k:
             tell(r, i, slot, LEAVE, time, r.pool[first + k - 1, NAME], 0.0)
-    if not windowed and length == k:
-        length -= 1
-    put(r, first, length, pos, dist, time, name)
-    r.pool[first + pos, OUTLIVED] = outlived
-    length += 1
-    if windowed:
-        kept = pos + 1
-        for j in range(pos + 1, length):
-            if r.pool[first + j, TIME] <= time:
-                r.pool[first + j, OUTLIVED] += 1
-            if r.pool[first + j, OUTLIVED] < k:
-                for c in range(4):
-                    r.pool[first + kept, c] = r.pool[first + j, c]
-                kept += 1
-        length = kept
-    r.half[slot, LENGTH] = np.int32(length)
+    put(r, first, length, pos, dist, name)
+    for j in range(length, pos, -1):
+        _copy(r, more + j - 1, more + j)
+    r.pool[more + pos, TIME] = time
+    r.pool[more + pos, OUTLIVED] = outlived
+    kept = pos + 1
+    for j in range(pos + 1, length + 1):
+        if r.pool[more + j, TIME] <= time:
+            r.pool[more + j, OUTLIVED] += 1
+        if r.pool[more + j, OUTLIVED] < k:
+            _copy(r, first + j, first + kept)
+            _copy(r, more + j, more + kept)
+            kept += 1
+    r.half[slot, LENGTH] = np.int32(kept)
     touch(r, slot)
     return True
 
 
 @njit(lean=True)
 def next_moment(r: Results, slot: int) -> int:
-    """When the first entry of `slot` grows older than its window."""
-    first = r.rows[slot, LIST]
+    """When the first entry of `slot`, which has a window, grows older than that."""
+    more = r.rows[slot, LIST] + r.half[slot, ROOM]
     oldest = np.int64(1) << np.int64(62)
     for j in range(r.half[slot, LENGTH]):
-        oldest = min(oldest, r.pool[first + j, TIME])
+        oldest = min(oldest, r.pool[more + j, TIME])
     return oldest + r.rows[slot, WINDOW]
 
 
@@ -202,23 +229,24 @@ def expire(r: Results, slot: int, moment: int, telling: bool) -> None:
     """
     k = r.rows[slot, K]
     first = r.rows[slot, LIST]
+    more = first + np.int64(r.half[slot, ROOM])
     length = np.int64(r.half[slot, LENGTH])
     last = moment - r.rows[slot, WINDOW]
     visible = 0  # of those that stay, how many were visible
     for j in range(length):
-        if r.pool[first + j, TIME] <= last:
+        if r.pool[more + j, TIME] <= last:
             if j < k and telling:
                 tell(r, -1, slot, LEAVE, moment, r.pool[first + j, NAME], 0.0)
         elif j < k:
             visible += 1
     kept = 0
     for j in range(length):
-        if r.pool[first + j, TIME] > last:
+        if r.pool[more + j, TIME] > last:
             if visible <= kept < k and telling:
                 dist = r.distances[first + j, DISTANCE]
                 tell(r, -1, slot, ENTER, moment, r.pool[first + j, NAME], dist)
-            for c in range(4):
-                r.pool[first + kept, c] = r.pool[first + j, c]
+            _copy(r, first + j, first + kept)
+            _copy(r, more + j, more + kept)
             kept += 1
     r.half[slot, LENGTH] = np.int32(kept)
     touch(r, slot)
@@ -251,7 +279,10 @@ def restore(
             for b in range(size):
                 r.names[top + 2 + b] = names[name_offsets[at] + b]
             r.meta[NAMES_TOP] = top + 2 + size
-            put(r, first, j, j, distances[at], times[at], top)
-            r.pool[first + j, OUTLIVED] = outlived[at]
+            put(r, first, j, j, distances[at], top)
+            if r.rows[slot, WINDOW] > 0:
+                more = first + np.int64(r.half[slot, ROOM])
+                r.pool[more + j, TIME] = times[at]
+                r.pool[more + j, OUTLIVED] = outlived[at]
         r.half[slot, LENGTH] = np.int32(length)
         touch(r, slot)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.program import TAG_MASK, TAG_OR, TAG_WORD
 from nearcast.model.jit import njit
 
 # int64 columns of a row
@@ -31,7 +32,8 @@ LIVE = 1 << 4
 BOXES_SHIFT = 5  # how many boxes stand behind the region; 0: the region is its own box
 BOXES_MASK = 0x7
 FORMER = 1 << 8  # its id has come to mean something else: events about the id do not reach it
-ID_SHIFT = 9  # the id's length in bytes stands above
+PROVED = 1 << 9  # any list that leads to it proves its expression: see `_is_proved`
+ID_SHIFT = 10  # the id's length in bytes stands above
 
 # places in `meta`
 COUNT = 0  # slots used
@@ -146,6 +148,25 @@ def _end(s: Slots, slot: int, time: int, at: int, clock: int) -> None:
 
 
 @njit
+def _is_proved(c: Controls, i: int) -> bool:
+    """Whether an object that holds a word which subscription `i` hangs under matches its words.
+
+    So it is with one word, and with an OR of words and nothing else: it hangs under all of them.
+    Then nobody need read the program again.
+    """
+    first, stop = c.program_offsets[i], c.program_offsets[i + 1]
+    if c.flags[i] & CONJUNCTION:
+        return bool(stop - first == 1)
+    words = c.cover_offsets[i + 1] - c.cover_offsets[i]
+    if words == 0 or stop - first != words + 1:
+        return False
+    for j in range(first, stop - 1):
+        if c.program[j] & TAG_MASK != TAG_WORD:
+            return False
+    return bool(c.program[stop - 1] & TAG_MASK == TAG_OR)
+
+
+@njit
 def _append(s: Slots, c: Controls, i: int) -> int:
     """A new slot from row `i` of `c`; its number."""
     slot = s.meta[COUNT]
@@ -187,7 +208,11 @@ def _append(s: Slots, c: Controls, i: int) -> int:
     length = c.id_offsets[i + 1] - c.id_offsets[i]
     boxes = (c.box_offsets[i + 1] - c.box_offsets[i]) // 4
     s.half[slot, FLAGS] = np.int32(
-        c.flags[i] | LIVE | (boxes << BOXES_SHIFT) | (length << ID_SHIFT)
+        c.flags[i]
+        | LIVE
+        | (boxes << BOXES_SHIFT)
+        | (PROVED if _is_proved(c, i) else 0)
+        | (length << ID_SHIFT)
     )
     return slot
 
