@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from nearcast.bench.dkm_sks import TICK_OBJECTS, Setting, make_tick, post, register, step
 from nearcast.bench.knn_source import Part, Source
+from nearcast.index.arena import Memory
 from nearcast.index.base import ENTER
 from nearcast.kernels.hashing import hash_ids
 from nearcast.wire.tables import strings
@@ -60,6 +61,8 @@ def _work(setting: Setting, data: str | None, worker: int, pipe: Connection) -> 
         came = tick.insertions.filter(pa.array(part(tick.insertions["id"])))
         gone = tick.deletions.filter(pa.array(part(tick.deletions["id"])))
         ticks.append(replace(tick, insertions=came, deletions=gone))
+    assert isinstance(index.storage, Memory)
+    index.storage.settle()
     gc.collect()
     gc.freeze()  # else the collector looks through what was loaded in the middle of some tick
     pipe.send(

@@ -25,6 +25,7 @@ from nearcast.model.errors import NearcastError
 
 _LARGE = 1 << 23  # bytes
 _AHEAD = 4
+_MADV_COLLAPSE = 25  # of Linux; Python has no name for it yet
 _LAYOUT = "6"  # of the arrays; a change of any kernel's layout must change it
 
 
@@ -101,6 +102,20 @@ class Memory(Storage):
                     self._rooms[name][: len(old)] = old
             self._arrays[name] = self._rooms[name][:size]
         return self._arrays[name]
+
+    def settle(self) -> None:
+        """Have the kernel map what is used by huge pages again; call it when loading is done.
+
+        Memory that was not touched for a while may have been mapped by small ones meanwhile, as
+        kernels do that look for something to page out.
+        """
+        for name, array in self._arrays.items():
+            pages = self._rooms[name].base
+            while isinstance(pages, np.ndarray):
+                pages = pages.base
+            if isinstance(pages, memoryview) and isinstance(pages.obj, mmap.mmap):
+                with suppress(OSError):  # a kernel before 6.1
+                    pages.obj.madvise(_MADV_COLLAPSE, 0, array.nbytes)
 
     def discard(self, name: str) -> None:
         self._arrays.pop(name, None)

@@ -112,8 +112,8 @@ class LocalIndex(ABC):
         """
 
     @abstractmethod
-    def drop(self, ids: pa.Array) -> None:
-        """These ids moved away: they see nothing any more."""
+    def drop(self, slots: NDArray[np.int64]) -> None:
+        """These subscriptions moved away: they see nothing any more."""
 
     @abstractmethod
     def close(self) -> None:

@@ -28,7 +28,6 @@ from nearcast.index.results import ResultStore
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
-from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import frozen, gather
 from nearcast.model.space import Space
 from nearcast.wire.tables import (
@@ -42,7 +41,6 @@ from nearcast.wire.tables import (
     list_column,
     numbers,
     string_column,
-    strings,
 )
 
 _STAMPS = 2**31 - 1
@@ -181,12 +179,8 @@ class CompiledIndex(LocalIndex):
             )
         self._attach()
 
-    def drop(self, ids: pa.Array) -> None:
-        offsets, data = strings(ids)
-        if len(ids):
-            held = self.id_hashes(np.arange(len(self)))
-            gone = np.flatnonzero(np.isin(held, hash_ids(data, offsets)))
-            sl.drop_slots(self._slots, gone)
+    def drop(self, slots: NDArray[np.int64]) -> None:
+        sl.drop_slots(self._slots, slots)
 
     def close(self) -> None:
         sl.close_batch(self._slots)
