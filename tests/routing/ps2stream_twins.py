@@ -167,7 +167,8 @@ def metric_parts(w: World, n: Leaf, p: int) -> dict[int, int]:
     sent: list[set[int]] = [set() for _ in range(p)]
     reached: list[set[int]] = [set() for _ in range(p)]
     asked: list[set[int]] = [set() for _ in range(p)]
-    counted, rest = [], []
+    counted: list[int] = []
+    rest: list[int] = []
     for t in w.terms(n):
         (counted if not w.discard or w.askers(n, t) else rest).append(t)
     counted.sort(key=lambda t: -definition_1(len(w.holders(n, t)), len(w.askers(n, t))))

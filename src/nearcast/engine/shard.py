@@ -14,7 +14,7 @@ from nearcast.engine.batch import Ordered, in_order
 from nearcast.engine.envelope import Directions, Envelope
 from nearcast.engine.files import write_atomic
 from nearcast.engine.moves import Export, make_routers
-from nearcast.engine.planning import ASK, Surveyed, survey
+from nearcast.engine.planning import ASK, Surveyed, survey_for
 from nearcast.engine.settings import Settings
 from nearcast.engine.sinks import BatchFiles
 from nearcast.engine.state import Delta, Manifest, StateFiles, snapshot
@@ -23,8 +23,9 @@ from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
 from nearcast.index.base import EVENTS, Changes, Work
 from nearcast.index.notify import net
-from nearcast.routing import CanPlan, Router, choose
-from nearcast.wire.tables import CONTROLS, REJECTS, join, to_bytes
+from nearcast.routing import CanPlan, GridRouter, Router, choose
+from nearcast.routing.grid.reporting import tells
+from nearcast.wire.tables import CONTROLS, REJECTS, ObjectColumns, join, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
 _WORTH = 0.7  # an index with a smaller share of living subscriptions is built anew
@@ -95,8 +96,8 @@ class ShardStep:
             moved = take_in(shard, directions, indexes)
             ordered = in_order(envelopes, self.settings, manifest.now)
             matching = time.perf_counter()
-            changes = self._match(indexes, ordered, report)
             routers = make_routers(self.settings, directions.tables)
+            changes = self._match(indexes, routers, ordered, report)
             self._count_ended(indexes, routers, report)
             report.match_seconds = time.perf_counter() - matching
             faults.reach("shard-matched", directions.batch)
@@ -153,8 +154,7 @@ class ShardStep:
             name = f"{directions.batch:012d}-{shard:04d}-{uuid.uuid4().hex[:12]}.bin"
             path = self.checkpoint / "moves" / name
             if ASK in order:
-                hashes = index.id_hashes(slots)
-                write_atomic(path, survey(*index.rows(slots), hashes, self.settings.space))
+                write_atomic(path, survey_for(router, index, slots, self.settings.space))
                 report.surveys.append(Surveyed(kind, str(path)))
             else:
                 going = leaving(router, order, shard, index, slots)
@@ -164,7 +164,11 @@ class ShardStep:
     # -- the batch ---------------------------------------------------------------------------
 
     def _match(
-        self, indexes: dict[str, LocalIndex], ordered: Ordered, report: Report
+        self,
+        indexes: dict[str, LocalIndex],
+        routers: dict[str, Router],
+        ordered: Ordered,
+        report: Report,
     ) -> dict[str, Changes]:
         found: dict[str, Changes] = {}
         work = Work()
@@ -173,7 +177,7 @@ class ShardStep:
             only_net = self.settings.changes == "net"
             changes = index.match(ordered.objects, ordered.clock, ordered.now, only_net)
             work += changes.work
-            changes = changes.take(np.flatnonzero(index.reports(changes.slot)))
+            changes = _told(index, routers[kind], report.shard, changes, ordered.objects)
             found[kind] = net(changes) if only_net else changes
             counts = np.bincount(found[kind].event, minlength=len(EVENTS)).tolist()
             for event, n in zip(EVENTS, counts, strict=True):
@@ -267,3 +271,15 @@ class ShardStep:
         data = msgspec.msgpack.encode({k: snapshot(i) for k, i in indexes.items()})
         manifest.files, manifest.base = [files.write(batch, data)], batch
         manifest.snapshot_bytes, manifest.delta_bytes = len(data), 0
+
+
+def _told(
+    index: LocalIndex, router: Router, shard: int, changes: Changes, objects: ObjectColumns
+) -> Changes:
+    """The changes that this shard tells: other copies may have seen them too."""
+    if isinstance(router, GridRouter) and router.grid is not None:
+        rows = objects.order[changes.order]
+        told = tells(router.grid, shard, objects, rows, changes.slot, index.asked)
+    else:
+        told = index.reports(changes.slot)
+    return changes.take(np.flatnonzero(told))

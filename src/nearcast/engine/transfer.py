@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from nearcast.engine.envelope import Directions
 from nearcast.engine.files import write_atomic
 from nearcast.engine.moves import Export
-from nearcast.engine.planning import homes_by
+from nearcast.engine.planning import TABLE, homes_by
 from nearcast.index import LocalIndex
-from nearcast.routing import CanMove, Router
+from nearcast.routing import CanMove, GridRouter, Router
 from nearcast.wire.tables import CONTROLS, RESULTS, from_bytes, join, to_bytes
 
 Slots = NDArray[np.int64]
@@ -81,12 +81,36 @@ def leaving(
 ) -> Leaving:
     """What `order` makes of the living `slots` of a shard."""
     hashes = index.id_hashes(slots)
+    if isinstance(router, GridRouter):
+        return _by_table(router, order[TABLE], shard, index, slots, hashes)
     if isinstance(router, CanMove):
         target = router.select(order, shard, hashes)
     else:
         target = homes_by(order, shard, hashes)
     going = np.flatnonzero(target != shard)
     return Leaving(slots[going], slots[going], target[going])
+
+
+def _by_table(
+    router: GridRouter,
+    table: bytes,
+    shard: int,
+    index: LocalIndex,
+    slots: Slots,
+    hashes: NDArray[np.uint64],
+) -> Leaving:
+    """What a new table makes of the copies here; of all copies, the first one's shard sends."""
+    controls, _ = index.rows(slots)
+    n = router.shards
+    before = router.place(controls, hashes)
+    after = type(router)(n, table).place(controls, hashes)
+    old, new = before.rows * n + before.shards, after.rows * n + after.shards
+    here = np.arange(len(slots)) * n + shard
+    first = np.full(len(slots), n)
+    np.minimum.at(first, before.rows, before.shards)
+    sent = np.setdiff1d(new, old)
+    sent = sent[first[sent // n] == shard]
+    return Leaving(slots[~np.isin(here, new)], slots[sent // n], sent % n)
 
 
 def export(kind: str, shard: int, index: LocalIndex, going: Leaving, path: Path) -> list[Export]:

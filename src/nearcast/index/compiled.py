@@ -387,6 +387,20 @@ class CompiledIndex(LocalIndex):
             results = results.filter(pc.greater(pc.list_value_length(results["distance"]), 0))
         return controls, results
 
+    def asked(
+        self, slots: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
+        half = self._slots.half[slots].astype(np.int64)
+        conjunction: NDArray[np.bool_] = half[:, sl.FLAGS] & sl.CONJUNCTION != 0
+        body, program, cover = (
+            self._slots.rows[slots, sl.BODY],
+            half[:, sl.PROGRAM],
+            half[:, sl.COVER],
+        )
+        starts = np.where(cover > 0, body + program, body)
+        lengths = np.where(cover > 0, cover, np.where(conjunction, program, 0))
+        return *gather(self._slots.heap, starts, lengths), conjunction
+
     def texts(self, slots: NDArray[np.int64]) -> Texts:
         half = self._slots.half
         return Texts(

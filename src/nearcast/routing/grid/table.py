@@ -62,9 +62,20 @@ def pack(table: GridTable) -> bytes:
     return arrays.pack(sealed(table)._asdict())
 
 
+_FILE = b"file:"
+
+
+def reference(path: str) -> bytes:
+    """What stands for a packed table that lies in a file: envelopes carry it to every shard."""
+    return _FILE + path.encode()
+
+
 def unpack(data: bytes) -> GridTable:
-    """The table of `pack`, in the memory of `data`."""
-    found = arrays.unpack(data)
+    """The table of `pack`, in the memory of `data`, or of the file that `reference` named."""
+    if data.startswith(_FILE):
+        found = arrays.load(data[len(_FILE) :].decode())
+    else:
+        found = arrays.unpack(data)
     return sealed(GridTable(*(found[name] for name in GridTable._fields)))
 
 
