@@ -138,9 +138,9 @@ def log_of(space: Space, events: list[dict[str, Any]]) -> Log:
 
 
 @st.composite
-def logs(draw: st.DrawFn) -> Log:
+def logs(draw: st.DrawFn, max_events: int = 50) -> Log:
     space = draw(st.sampled_from(list(Space)))
-    return log_of(space, draw(event_logs(space, max_events=60)))
+    return log_of(space, draw(event_logs(space, max_events)))
 
 
 _EDGES = (-180.0, -4.0, -1.0, 0.0, 0.25, 1.0, 4.0, 16.0, 64.0, 180.0, 1e18, -1e300, 1e300)

@@ -242,15 +242,27 @@ def space_split(w: World, n: Leaf, p: int) -> list[Leaf]:
     return space_split(w, a, p // 2) + space_split(w, b, p - p // 2)
 
 
+def loaded(nodes: list[Leaf]) -> int:
+    return sum(n.load > 0 for n in nodes)
+
+
+def uneven(nodes: list[Leaf]) -> bool:
+    return max(n.load for n in nodes) > 1.5 * sum(n.load for n in nodes) / len(nodes)
+
+
 def node_split(w: World, n: Leaf, p: int) -> list[Leaf]:
     if p < 2:
         return [n]
     by_text = text_split(w, n, p)
-    if n.text:
+    if n.terms is not None or (n.text and loaded(by_text) == p):
         return by_text
     by_space = space_split(w, n, p)
-    if len(by_text) != len(by_space):
-        return by_text if len(by_text) > len(by_space) else by_space
+    if loaded(by_text) != loaded(by_space):
+        return by_text if loaded(by_text) > loaded(by_space) else by_space
+    if n.text:
+        return by_text
+    if uneven(by_text) != uneven(by_space):
+        return by_space if uneven(by_text) else by_text
     less = sum(x.load for x in by_text) < sum(x.load for x in by_space)
     return by_text if less else by_space
 
@@ -324,7 +336,7 @@ def algorithm_1(
             break
         n = max(ready, key=lambda n: n.load)
         parts = node_split(w, n, 2)
-        if len(parts) < 2:
+        if loaded(parts) < 2:
             stuck.append(n)
             continue
         at = nodes.index(n)
@@ -340,7 +352,10 @@ def divided(w: World, nodes: list[Leaf], m: int) -> list[Leaf]:
     most = m - len(nodes) + 1
     ways = [[node_split(w, n, k) for k in range(1, most + 1)] for n in nodes]
     costs = [
-        [sum(x.load for x in way) if len(way) == k else math.inf for k, way in enumerate(each, 1)]
+        [
+            sum(x.load for x in way) if k in (1, loaded(way)) else math.inf
+            for k, way in enumerate(each, 1)
+        ]
         for each in ways
     ]
     least = best_numbers(costs, m)

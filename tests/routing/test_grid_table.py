@@ -28,8 +28,8 @@ def test_no_match_is_missed_or_told_twice(plain: PlainTable, log: Log) -> None:
 def test_bytes_are_the_table(plain: PlainTable) -> None:
     table = plain.compiled()
     again = gt.unpack(gt.pack(table))
-    for name in table._fields:
-        a, b = getattr(table, name), getattr(again, name)
+    for name in gt.GridTable._fields:
+        a, b = np.asarray(getattr(table, name)), np.asarray(getattr(again, name))
         assert a.dtype == b.dtype
         assert a.tolist() == b.tolist()
 

@@ -10,7 +10,7 @@ from nearcast.routing.ps2stream.load import balance
 from nearcast.routing.ps2stream.merge_nodes import merge_nodes_into_partitions
 from nearcast.routing.ps2stream.nodes import Node, root, space_node
 from nearcast.routing.ps2stream.number_partitions import compute_number_partitions
-from nearcast.routing.ps2stream.partition_node import partition_node, total
+from nearcast.routing.ps2stream.partition_node import loaded, partition_node, total
 from nearcast.routing.ps2stream.similarity import text_similarity
 from nearcast.routing.ps2stream.space_partition import halves, median_cut
 from nearcast.routing.ps2stream.workload import Workload
@@ -52,7 +52,7 @@ def partition_workload(w: Workload, m: int, t: Thresholds) -> Partitioned:
             break
         at = max(ready, key=lambda i: nodes[i].load)
         parts = partition_node(w, nodes[at], 2)
-        if len(parts) < 2:
+        if loaded(parts) < 2:
             stuck.add(nodes[at])
             continue
         nodes = [*nodes[:at], *parts, *nodes[at + 1 :]]
@@ -107,7 +107,7 @@ def divide(w: Workload, nodes: list[Node], m: int) -> list[Node]:
     """Lines 13 to 16: fewer than m nodes become m, as ComputeNumberPartitions says."""
     ways = [[partition_node(w, n, k) for k in range(1, m - len(nodes) + 2)] for n in nodes]
     costs = [
-        [total(parts) if len(parts) == k else inf for k, parts in enumerate(each, 1)]
+        [total(parts) if k == 1 or loaded(parts) == k else inf for k, parts in enumerate(each, 1)]
         for each in ways
     ]
     numbers = compute_number_partitions(costs, m)

@@ -67,25 +67,35 @@ def _key(line: int, column: int, word: np.uint64) -> np.uint64:
     return mix64(word ^ mix64(np.uint64(line) << np.uint64(32) | np.uint64(column)))
 
 
+@njit(lean=True)
+def _write_keys(t: GridTable, s: RangeSurvey, row: int, out: Words, top: int) -> int:
+    """Write the keys of a subscription behind `top`, if `out` has room; where they end."""
+    first, stop = s.word_offsets[row], s.word_offsets[row + 1]
+    first, stop = hooks(t, s.words, first, stop, s.conjunction[row])
+    for b in range(s.box_offsets[row], s.box_offsets[row + 1]):
+        left, right = column_of(t, s.boxes[b, 0]), column_of(t, s.boxes[b, 2])
+        for line in range(line_of(t, s.boxes[b, 1]), line_of(t, s.boxes[b, 3]) + 1):
+            for column in range(left, right + 1):
+                for i in range(first, max(stop, first + 1)):
+                    if top < len(out):
+                        word = s.words[i] if first < stop else UNIVERSAL
+                        out[top] = _key(line, column, word)
+                    top += 1
+    return top
+
+
 @njit
 def _keys(t: GridTable, s: RangeSurvey) -> Words:
     """The keys of all (cell, hook) of subscriptions, a cell once a box."""
-    out = np.empty(1024, np.uint64)
-    top = 0
-    for row in range(len(s.conjunction)):
-        first, stop = s.word_offsets[row], s.word_offsets[row + 1]
-        first, stop = hooks(t, s.words, first, stop, s.conjunction[row])
-        for b in range(s.box_offsets[row], s.box_offsets[row + 1]):
-            left, right = column_of(t, s.boxes[b, 0]), column_of(t, s.boxes[b, 2])
-            for line in range(line_of(t, s.boxes[b, 1]), line_of(t, s.boxes[b, 3]) + 1):
-                for column in range(left, right + 1):
-                    for i in range(first, max(stop, first + 1)):
-                        if top == len(out):
-                            out = np.concatenate((out, out))
-                        word = s.words[i] if first < stop else UNIVERSAL
-                        out[top] = _key(line, column, word)
-                        top += 1
-    return out[:top]
+    out = np.empty(0, np.uint64)
+    for _ in range(2):  # count, then write
+        top = 0
+        for row in range(len(s.conjunction)):
+            top = _write_keys(t, s, row, out, top)
+        if len(out) == top:
+            break
+        out = np.empty(top, np.uint64)
+    return out
 
 
 @njit
