@@ -25,11 +25,11 @@ def gr(loads: Reals, sizes: Numbers, tau: float, seed: int = 0) -> Selection:
     found = trivial(units, needed)
     if found is not None:
         return found
-    cells, steps = _scan(_by_relative_cost(units, sizes), units, sizes, needed)
+    cells, steps = _scan(by_relative_cost(units, sizes), units, sizes, needed)
     return selection(cells, loads, sizes, steps)
 
 
-def _by_relative_cost(loads: Reals, sizes: Numbers) -> Numbers:
+def by_relative_cost(loads: Reals, sizes: Numbers) -> Numbers:
     """Cells in ascending order of S_g / L_g, equal ones as they come; without those of no load."""
     able = np.flatnonzero(loads > 0)
     return able[np.argsort(sizes[able] / loads[able], kind="stable")]

@@ -54,7 +54,7 @@ def phase2(situation: Situation, origin: int, target: int, settings: Settings) -
         )  # fmt: skip
         after = loads_of(forecast(situation, decision, settings), settings)
         if max(after[origin], after[target]) < before[origin]:
-            reason = _reason(decision, settings, float(loads[mine].sum()), tau, chosen.reached)
+            reason = _reason(decision, settings, float(loads[mine].sum()), tau, chosen)
             return decision._replace(after=after, reason=reason)
         rows = rows[rows != mine[np.argmax(loads[mine])]]
     return None
@@ -66,12 +66,17 @@ def _candidates(situation: Situation, origin: int, loads: Reals, below: float) -
     return np.flatnonzero((loads > 0) & (loads < below) & ((held == origin) | (held < 0)))
 
 
-def _reason(decision: Decision, settings: Settings, load: float, tau: float, enough: bool) -> str:
+def _reason(
+    decision: Decision, settings: Settings, load: float, tau: float, chosen: Selection
+) -> str:
     most, least = decision.before[decision.origin], decision.before[decision.target]
     times = f"{most / least:.2f} times the" if least > 0 else "all the"
-    short = "" if enough else ", which is all that can move"
+    short = "" if chosen.reached else ", which is all that can move"
+    by = settings.selector
+    if by == "DP" and not chosen.exact:
+        by = "GR, since DP outgrew its limit"
     return (
         f"shard {decision.origin} has {times} load of shard {decision.target}, more than "
         f"{settings.sigma:g}: {len(decision.cells)} cells with a load of {load:.6g} for "
-        f"{tau:.6g} wanted, {decision.size} bytes, by {settings.selector}{short}"
+        f"{tau:.6g} wanted, {decision.size} bytes, by {by}{short}"
     )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.routing.grid.table import GridTable
-from nearcast.routing.ps2stream.adjust.decisions import SPLIT, Decision, apply, window
+from nearcast.routing.ps2stream.adjust.decisions import SPLIT, Decision, apply, owns, window
 from nearcast.routing.ps2stream.adjust.stats import (
     CellObjects,
     CellStats,
@@ -69,9 +69,14 @@ def forecast(situation: Situation, decision: Decision, settings: Settings) -> li
         given, taken = without(giver, rows), join(taker, take(giver, rows))
     stats = list(situation.stats)
     stats[decision.origin], stats[decision.target] = given, taken
+    tables: dict[int, tuple[GridTable, GridTable]] = {}  # by what a cell holds
     for cell in giver.cells[rows]:
-        if decision.kind == SPLIT or situation.table.cells.flat[cell] < 0:
-            _estimate(situation, decision, int(cell), settings.discard, stats)
+        held = int(situation.table.cells.flat[cell])
+        if held not in tables:
+            now = window(situation.table, int(cell))
+            tables[held] = now, apply(decision._replace(cells=np.zeros(1, np.int64)), now)
+        if decision.kind == SPLIT or owns(tables[held][0], 0, decision.target):
+            _estimate(situation, decision, int(cell), tables[held], settings.discard, stats)
     return stats
 
 
@@ -97,22 +102,24 @@ def reach(
 
 
 def _estimate(
-    situation: Situation, decision: Decision, cell: int, discard: bool, stats: list[CellStats]
+    situation: Situation,
+    decision: Decision,
+    cell: int,
+    tables: tuple[GridTable, GridTable],
+    discard: bool,
+    stats: list[CellStats],
 ) -> None:
     """Set the objects of both shards in a cell: as many for each sampled one as before."""
     shards = [decision.origin, decision.target]
-    now = window(situation.table, cell)
-    then = apply(decision._replace(cells=np.zeros(1, np.int64)), now)
-    before = reach(situation, cell, now, shards, discard)
+    before = reach(situation, cell, tables[0], shards, discard)
     if before.sum() == 0:
         return
     per = sum(_objects(situation.stats[shard], cell) for shard in shards) / before.sum()
-    for shard, count in zip(shards, reach(situation, cell, then, shards, discard), strict=True):
+    after = reach(situation, cell, tables[1], shards, discard)
+    for shard, count in zip(shards, after, strict=True):
         row = row_of(stats[shard], cell)
         if row >= 0:
-            objects = stats[shard].objects.copy()
-            objects[row] = per * count
-            stats[shard] = stats[shard]._replace(objects=objects)
+            stats[shard].objects[row] = per * count
 
 
 def _halves(whole: CellStats, words: Words) -> tuple[CellStats, CellStats]:

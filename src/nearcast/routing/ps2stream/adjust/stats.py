@@ -101,13 +101,9 @@ def row_of(stats: CellStats, cell: int) -> int:
 def take(stats: CellStats, rows: Numbers) -> CellStats:
     """Some of the rows, in ascending order."""
     offsets, at = _runs(stats.word_offsets, rows)
-    cells = stats._make(column[rows] if i < 6 else column for i, column in enumerate(stats))
-    return cells._replace(
-        word_offsets=offsets,
-        words=stats.words[at],
-        word_held=stats.word_held[at],
-        word_size=stats.word_size[at],
-    )
+    counts = (column[rows] for column in stats[:6])
+    words = (column[at] for column in stats[7:])
+    return CellStats._make([*counts, offsets, *words])
 
 
 def without(stats: CellStats, rows: Numbers) -> CellStats:
