@@ -184,7 +184,7 @@ def test_partitions_that_do_not_tile_are_refused(partitions: list[Rect]) -> None
 
 
 def test_cells_that_are_no_rectangle_are_refused() -> None:
-    with pytest.raises(ValueError, match="rectangle|tile"):
+    with pytest.raises(ValueError, match="rectangle"):
         partitions_of(np.array([[0, 1], [1, 1]], np.int32), 2)
 
 
@@ -265,7 +265,9 @@ def test_best_split(costs: list[list[int]]) -> None:
         return
     a, b = (twins.equation_2(costs, part) for part in cut)
     assert difference == abs(a - b)
-    assert (axis, at) == ((COLUMNS, cut[0][2] + 1) if cut[0][2] < side - 1 else (ROWS, cut[0][3] + 1))
+    assert (axis, at) == (
+        (COLUMNS, cut[0][2] + 1) if cut[0][2] < side - 1 else (ROWS, cut[0][3] + 1)
+    )
 
 
 def test_without_a_sample_the_space_is_halved() -> None:

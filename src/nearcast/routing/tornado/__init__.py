@@ -13,5 +13,8 @@
 | shift, split/merge, equations (4) and (5) (4.2) | `balance`, `neighbours`, `decision` |
 | Text-Rout, Uni-Space-Rout (5.1) | `table.text_table`, `uniform` |
 
+`table` brings all of them to the common routing table, `place` finds copies of subscriptions by
+the search; `repartition` is ours.
+
 docs/papers/tornado.md says where we differ from the paper.
 """

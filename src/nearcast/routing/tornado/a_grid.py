@@ -60,7 +60,8 @@ def _paint(partitions: Partitions, cells: Cells) -> int:
 def partitions_of(cells: Cells, evaluators: int) -> Partitions:
     """The inverse of `cells_of`; refuses cells of one evaluator that are no rectangle."""
     partitions = _borders(np.ascontiguousarray(cells, np.int32), evaluators)
-    if not np.array_equal(cells_of(partitions, len(cells)), cells):
+    painted = np.full(cells.shape, -1, np.int32)
+    if _paint(partitions, painted) != cells.size or not np.array_equal(painted, cells):
         raise ValueError("the cells of an evaluator are not a rectangle")
     return partitions
 

@@ -34,6 +34,11 @@ class KeywordSummary:
         self.checked = 0  # objects asked about
         self.dropped = 0  # of them, objects that none of the queries can match
 
+    @property
+    def room(self) -> int:
+        """Rows of the table, of 16 bytes each."""
+        return len(self._table)
+
     def add(self, words: Words) -> Words:
         """Queries under `words` came; the words that are new, for other routing units."""
         self._make_room(len(words))
