@@ -321,7 +321,7 @@ def test_summaries_are_short(case: tuple[Costs, list[Rect], list[Rect]]) -> None
 def test_a_hot_spot_is_spread(rng: np.random.Generator) -> None:
     """Figure 9(a): load in a tenth of the space, partitions made for another."""
     costs = np.zeros((32, 32), np.int64)
-    np.add.at(costs, tuple(np.clip(rng.normal(24, 3, (2, 9000)).astype(int), 0, 31)), 1)
+    np.add.at(costs, tuple(np.clip(rng.normal(20, 3, (2, 9000)).astype(int), 0, 31)), 1)
     table = costs.tolist()
     partitions: list[Rect] = [
         (8 * i, 8 * j, 8 * i + 7, 8 * j + 7) for i in range(4) for j in range(4)
@@ -334,4 +334,4 @@ def test_a_hot_spot_is_spread(rng: np.random.Generator) -> None:
         assert decisions < 100
     loads = [twins.equation_2(table, p) for p in partitions]
     assert max(loads) <= 2 * sum(loads) / len(loads)
-    assert max(loads) * 4 < before
+    assert max(loads) * 3 < before

@@ -22,23 +22,27 @@ def best_split(
     costs is given, so the least difference is also the least maximum. Of equal splits: across the
     longer side, next to its middle, vertical, the lower.
     """
-    c_at, c_difference = _best_cut(columns, total)
-    r_at, r_difference = _best_cut(rows, total)
+    c_at, c_difference, c_off = _best_cut(columns, total)
+    r_at, r_difference, r_off = _best_cut(rows, total)
     if c_at == 0 and r_at == 0:
         return NONE, 0, 0
     by_rows = c_at == 0
     if c_at > 0 and r_at > 0:
         by_rows = r_difference < c_difference
         if r_difference == c_difference:
-            by_rows = len(rows) > len(columns)
+            longer = len(rows) - len(columns)
+            by_rows = longer > 0 or (longer == 0 and r_off < c_off)
     if by_rows:
         return ROWS, r_at, r_difference
     return COLUMNS, c_at, c_difference
 
 
 @njit(lean=True)
-def _best_cut(values: NDArray[np.int64], total: int) -> tuple[int, int]:
-    """(how many come before the best cut, the difference there); 0 before: there is none."""
+def _best_cut(values: NDArray[np.int64], total: int) -> tuple[int, int, int]:
+    """(how many come before the best cut, the difference there, twice its way from the middle).
+
+    0 before: there is none.
+    """
     best, least, off = 0, np.int64(0), 0
     before = np.int64(0)
     for at in range(1, len(values)):
@@ -47,4 +51,4 @@ def _best_cut(values: NDArray[np.int64], total: int) -> tuple[int, int]:
         from_middle = abs(len(values) - 2 * at)
         if best == 0 or difference < least or (difference == least and from_middle < off):
             best, least, off = at, difference, from_middle
-    return best, least
+    return best, least, off
