@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,17 @@ from hypothesis import strategies as st
 
 from nearcast.kernels.hashing import mix64, word_hash
 from nearcast.model.events import Publish, Subscribe
+from nearcast.model.predicate import matches
 from nearcast.model.query import RangeQuery
 from nearcast.model.region import outer_boxes
 from nearcast.model.space import Space
+from nearcast.routing.grid import table as gt
 from nearcast.routing.grid.table import GridTable, sealed
 from nearcast.testing.reading import read_event
 from nearcast.testing.strategies import event_logs
 from nearcast.wire.jsonl import decode_jsonl
 from nearcast.wire.subscriptions import program_of
+from nearcast.wire.tables import lists
 
 ANY = 3
 Box = tuple[float, float, float, float]
@@ -164,3 +168,50 @@ def tables(draw: st.DrawFn, shards: int = 5) -> PlainTable:
 def near(value: float) -> list[float]:
     """The value and its neighbours."""
     return [math.nextafter(value, -math.inf), value, math.nextafter(value, math.inf)]
+
+
+def plain_of(table: GridTable) -> PlainTable:
+    """A compiled table as dictionaries."""
+    m, w = table.map_offsets, table.worker_offsets
+    return PlainTable(
+        tuple(table.bounds.tolist()),
+        table.cells.tolist(),
+        [
+            dict(zip(table.map_words[a:b].tolist(), table.map_shards[a:b].tolist(), strict=True))
+            for a, b in pairwise(m)
+        ],
+        [table.workers[a:b].tolist() for a, b in pairwise(w)],
+        dict(zip(table.words.tolist(), table.counts.tolist(), strict=True)),
+    )
+
+
+def by_row(pairs: gt.Pairs, rows: int) -> list[list[int]]:
+    found: list[list[int]] = [[] for _ in range(rows)]
+    for row, shard in zip(*(p.tolist() for p in pairs), strict=True):
+        found[row].append(shard)
+    return found
+
+
+def check_exact(plain: PlainTable, log: Log) -> None:
+    """Every match reaches the shard that decides it, and that shard holds the subscription."""
+    table = plain.compiled()
+    placed = by_row(gt.place(table, log.controls), len(log.asked))
+    routed = by_row(gt.route(table, log.objects), len(log.published))
+    offsets, held = lists(log.objects["words"], np.uint64)
+    for s, asked in enumerate(log.asked):
+        words = np.array(asked.words, np.uint64)
+        assert placed[s] == plain.place(asked.boxes, plain.hooks(asked.words, asked.conjunction))
+        for o, event in enumerate(log.published):
+            if not matches(log.space, asked.query, event.x, event.y, event.keywords):
+                continue
+            sees = set(placed[s]) & set(routed[o])
+            hook = gt.held_hook(
+                table, words, 0, len(words), asked.conjunction, held, offsets[o], offsets[o + 1]
+            )
+            at = np.array([event.x]), np.array([event.y])
+            [reports] = gt.decides(table, *at, np.array([hook], np.uint64)).tolist()
+            assert reports in sees
+            own = [w for w in plain.hooks(asked.words, asked.conjunction) if w in log.words(o)]
+            assert reports == plain.owner(event.x, event.y, min(own, default=ANY))
+    for o, event in enumerate(log.published):
+        assert routed[o] == plain.route(event.x, event.y, log.words(o))

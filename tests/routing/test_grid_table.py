@@ -6,49 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.routing.grid_twins import ANY, Log, PlainTable, log_of, logs, near, tables
+from tests.routing.grid_twins import Log, PlainTable, check_exact, log_of, logs, near, tables
 
 from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.hashing import word_hash
-from nearcast.model.predicate import matches
 from nearcast.model.space import Space
 from nearcast.routing.grid import survey as sv
 from nearcast.routing.grid import table as gt
-from nearcast.wire.tables import lists
 
 usual = settings(max_examples=60, deadline=None)
-
-
-def by_row(pairs: gt.Pairs, rows: int) -> list[list[int]]:
-    found: list[list[int]] = [[] for _ in range(rows)]
-    for row, shard in zip(*(p.tolist() for p in pairs), strict=True):
-        found[row].append(shard)
-    return found
-
-
-def check_exact(plain: PlainTable, log: Log) -> None:
-    """Every match reaches the shard that decides it, and that shard holds the subscription."""
-    table = plain.compiled()
-    placed = by_row(gt.place(table, log.controls), len(log.asked))
-    routed = by_row(gt.route(table, log.objects), len(log.published))
-    offsets, held = lists(log.objects["words"], np.uint64)
-    for s, asked in enumerate(log.asked):
-        words = np.array(asked.words, np.uint64)
-        assert placed[s] == plain.place(asked.boxes, plain.hooks(asked.words, asked.conjunction))
-        for o, event in enumerate(log.published):
-            if not matches(log.space, asked.query, event.x, event.y, event.keywords):
-                continue
-            sees = set(placed[s]) & set(routed[o])
-            hook = gt.held_hook(
-                table, words, 0, len(words), asked.conjunction, held, offsets[o], offsets[o + 1]
-            )
-            at = np.array([event.x]), np.array([event.y])
-            [reports] = gt.decides(table, *at, np.array([hook], np.uint64)).tolist()
-            assert reports in sees
-            own = [w for w in plain.hooks(asked.words, asked.conjunction) if w in log.words(o)]
-            assert reports == plain.owner(event.x, event.y, min(own, default=ANY))
-    for o, event in enumerate(log.published):
-        assert routed[o] == plain.route(event.x, event.y, log.words(o))
 
 
 @usual
