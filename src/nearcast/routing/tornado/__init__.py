@@ -14,7 +14,7 @@
 | Text-Rout, Uni-Space-Rout (5.1) | `table.text_table`, `uniform` |
 
 `table` brings all of them to the common routing table, `place` finds copies of subscriptions by
-the search; `repartition` is ours.
+the search; `repartition` is ours. The routers are `router`, `tornado_text`, `tornado_uniform`.
 
 docs/papers/tornado.md says where we differ from the paper.
 """
