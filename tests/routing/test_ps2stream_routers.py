@@ -17,14 +17,14 @@ from nearcast.model.space import Space
 from nearcast.routing import ROUTERS, GridRouter, RangeSurvey, Registered, Sample
 from nearcast.routing.grid import table as gt
 from nearcast.routing.grid.survey import join, survey_of
-from nearcast.routing.ps2stream.baseline import runs
+from nearcast.routing.ps2stream.baseline import Ps2StreamRouter, runs
 from nearcast.routing.ps2stream.load import PARAMETERS, balance, constants_of, load
 from nearcast.routing.ps2stream.space_grid import z_order
 from nearcast.wire.tables import lists, numbers, strings
 
 usual = settings(max_examples=25, deadline=None)
 
-PLANNERS: list[type[GridRouter]] = [r for r in ROUTERS.values() if issubclass(r, GridRouter)]
+PLANNERS: list[type[GridRouter]] = [r for r in ROUTERS.values() if issubclass(r, Ps2StreamRouter)]
 NAMES = [
     "ps2stream",
     "text-frequency",

@@ -16,7 +16,10 @@ copy of each subscription reports and none misses an object. `ROUTERS` is the re
 - `text-metric`: by word, words dealt by the load a worker comes to;
 - `space-grid`: by place, runs of cells of one size;
 - `space-kd`: by place, leaves of a kd-tree;
-- `space-r`: by place, runs of leaves of an R-tree.
+- `space-r`: by place, runs of leaves of an R-tree;
+- `tornado`: by place, a rectangle a shard, of equal cost (Tornado 3.1, 4.1);
+- `tornado-text`: by word, words dealt by hash (Tornado 5.1);
+- `tornado-uniform`: by place, a rectangle a shard, of equal size (Tornado 5.1).
 
 A strategy is a router with an index: `hash+pyramid`, or `hash` alone with its usual index.
 """
@@ -43,6 +46,9 @@ from nearcast.routing.ps2stream.text_hypergraph import TextHypergraph
 from nearcast.routing.ps2stream.text_metric import TextMetric
 from nearcast.routing.random import Random
 from nearcast.routing.strategy import DEFAULTS, ROUTERS, Strategy, choose, parse_strategy
+from nearcast.routing.tornado.router import Tornado
+from nearcast.routing.tornado.tornado_text import TornadoText
+from nearcast.routing.tornado.tornado_uniform import TornadoUniform
 
 __all__ = [
     "DEFAULTS",
@@ -73,6 +79,9 @@ __all__ = [
     "TextFrequency",
     "TextHypergraph",
     "TextMetric",
+    "Tornado",
+    "TornadoText",
+    "TornadoUniform",
     "choose",
     "parse_strategy",
     "table_of_plan",
