@@ -43,7 +43,7 @@ FIXED = 2  # cells of one size, lists without boxes (the paper's grid and invert
 GROUPED = 3  # one list a word and subset, a rectangle a subset (SOP, index.groups)
 
 _MANY = 256  # a ball that touches more cells of a fixed grid hangs in the list for everywhere
-_WORTH = 1.1  # how much larger than its ball an entry's box must be to be corrected
+_WORTH = 1.4  # how much larger than its ball an entry's box must be to be corrected
 _QUEUE = 1 << 14
 _COARSE = 1.2e-4  # of a coordinate: 500 times its rounding to 32 bits, outwards
 _ROUNDING = 1e-2  # what that rounding may change of u² + v²
