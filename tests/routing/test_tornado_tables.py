@@ -67,8 +67,8 @@ def test_costs_of_a_sample(log: Log, side: int, each: int) -> None:
         cell = gt.column_of(table, sample.x[i]), gt.line_of(table, sample.y[i])
         objects.append((*cell, [*held, 3]))
     for i in range(len(survey.conjunction)):
-        own = survey.word_offsets[i : i + 2]
-        first, stop = gt.hooks(table, survey.words, *own, survey.conjunction[i])
+        own, end = survey.word_offsets[i : i + 2].tolist()
+        first, stop = gt.hooks(table, survey.words, own, end, bool(survey.conjunction[i]))
         words = survey.words[first:stop].tolist() or [3]
         for b in survey.boxes[survey.box_offsets[i] : survey.box_offsets[i + 1]]:
             low = gt.column_of(table, b[0]), gt.line_of(table, b[1])

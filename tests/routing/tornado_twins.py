@@ -159,7 +159,7 @@ def _split_merges(
     cut = best_split(costs, partitions[hot])
     if cut is None:
         return []
-    out = []
+    out: list[tuple[float, float]] = []
     parts = max(equation_2(costs, part) for part in cut)
     moved = min(queries_in(ranges, part) for part in cut)
     for y in range(len(partitions)):

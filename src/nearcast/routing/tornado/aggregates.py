@@ -33,7 +33,8 @@ class Aggregates(NamedTuple):
 
 def new_aggregates(side: int) -> Aggregates:
     """Those of an evaluator that saw nothing."""
-    return Aggregates(*(np.zeros(side, np.int64) for _ in range(6)), np.zeros(2, np.int64))
+    sizes = (side,) * 6 + (2,)
+    return Aggregates(*(np.zeros(size, np.int64) for size in sizes))
 
 
 @njit(lean=True)
