@@ -173,12 +173,7 @@ class CompiledIndex(LocalIndex):
             size = _power((int(self._post_meta[posting.WORDS]) + words) * 10 // 7 + 1)
             pl.rehash(old, self.storage.table("words", 3, size))
         elif (int(tops[pl.KEYS]) + keys) * 10 > len(lists.table) * 8:
-            old = lists.table.copy()
-            size = _power((int(tops[pl.KEYS]) + keys) * 10 // 8 + 1)
-            new = self.storage.table("keys", 3, size)
-            pl.rehash(old, new)
-            self.storage.discard("marks")
-            pl.mark_all(new, self.storage.array("marks", np.uint64, 1, size // 8))
+            self._grow_keys(keys)
         else:
             longest = int((lists.table[:, 2] >> np.uint64(32)).max())
             self.storage.array(
@@ -187,6 +182,24 @@ class CompiledIndex(LocalIndex):
                 pl.ENTRY,
                 max(len(lists.pool) * 5 // 4, int(tops[pl.TOP]) + 2 * longest),
             )
+        self._attach()
+
+    def _grow_keys(self, more: int) -> None:
+        """A table for so many more keys."""
+        old = self._index.lists.table.copy()
+        size = _power((int(self._lists_meta[pl.KEYS]) + more) * 10 // 8 + 1)
+        new = self.storage.table("keys", 3, size)
+        pl.rehash(old, new)
+        self.storage.discard("marks")
+        pl.mark_all(new, self.storage.array("marks", np.uint64, 1, size // 8))
+
+    def _make_room(self, more: int) -> None:
+        """Room on the lists for so many keys, and as many entries, at least."""
+        lists, tops = self._index.lists, self._lists_meta
+        if (int(tops[pl.KEYS]) + more) * 10 > len(lists.table) * 8:
+            self._grow_keys(more)
+        if int(tops[pl.TOP]) + more > len(lists.pool):
+            self.storage.array("pool", np.int32, pl.ENTRY, int(tops[pl.TOP]) + 2 * more)
         self._attach()
 
     def drop(self, ids: pa.Array) -> None:

@@ -13,6 +13,7 @@ from nearcast.index.range_match import EXAMINED, LOOKUPS, NEXT, SCANNED, TOUCHED
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_hash, key_in
+from nearcast.kernels.squares import LARGEST, SMALLEST, column_of, exponent_of
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
 
@@ -23,10 +24,7 @@ WIDE = 2  # regions hung once for all cells
 META = 3
 
 MOST = 256  # cells: what overlaps more hangs once, in a list for all cells
-SMALLEST, LARGEST = -30, 40  # exponents of sides
 _LEVEL = 200  # of a grid's cells, in hashes: none of the pyramid's
-_FAR = 4.0e18
-_INVERSE = 2.0 ** -np.arange(SMALLEST, LARGEST + 1)
 _LOOKUPS = 2048  # a round
 
 
@@ -42,16 +40,6 @@ def make_lookups(longest: int) -> Lookups:
     """Scratch for objects of up to `longest` words."""
     n = _LOOKUPS + 2 * (longest + 1)
     return Lookups(np.empty(n, np.int32), np.empty(n, np.uint64), np.empty(n, np.int64))
-
-
-@njit(lean=True)
-def exponent_of(width: float, height: float) -> int:
-    """The least n with 2^n at least the longer side, between SMALLEST and LARGEST."""
-    side = max(width, height)
-    n = SMALLEST
-    while n < LARGEST and 2.0**n < side:
-        n += 1
-    return n
 
 
 @njit
@@ -71,13 +59,6 @@ def middle_side(ix: Index) -> int:
         n += 1
         below += tally[n]
     return SMALLEST + n
-
-
-@njit(lean=True)
-def column_of(side: int, v: float) -> int:
-    """Number of the column (or row) of `v`; monotone, also for enormous values."""
-    c = np.floor(v * _INVERSE[side - SMALLEST])
-    return np.int64(min(max(c, -_FAR), _FAR))
 
 
 @njit(lean=True)

@@ -25,9 +25,10 @@ from nearcast.wire.tables import ObjectColumns
 # places in `meta`
 NOTED = 0  # slots noted as ended
 REMOVED = 1  # entries taken off lists
-MOVED = 2  # slots that hang on late lists
-HORIZON = 3  # the latest end among them
-META = 4
+LEFT = 2  # slots of which entries were taken off
+MOVED = 3  # those of them that hang on late lists: all but what moved to another shard
+HORIZON = 4  # the latest end among them
+META = 5
 
 _LATE = 500  # in place of a level of cells
 _ONE = np.uint64(1)
@@ -39,12 +40,13 @@ class Lazy(NamedTuple):
     """What is known of ended subscriptions; all arrays may be memory-mapped."""
 
     gone: NDArray[np.uint64]  # a bit a slot: noted as ended
-    late: NDArray[np.uint64]  # a bit a slot: hangs on late lists
+    left: NDArray[np.uint64]  # a bit a slot: entries of it were taken off
     meta: NDArray[np.int64]  # [META]
 
 
 @njit(lean=True)
-def _is_set(bits: NDArray[np.uint64], slot: int) -> bool:
+def is_set(bits: NDArray[np.uint64], slot: int) -> bool:
+    """The bit of a slot."""
     return bits[slot >> _SIX] >> np.uint64(slot & _LOW) & _ONE != np.uint64(0)
 
 
@@ -56,7 +58,7 @@ def _set(bits: NDArray[np.uint64], slot: int) -> None:
 @njit(lean=True)
 def note(lazy: Lazy, slot: int) -> None:
     """Note that `slot` has ended, or will have for the objects to come."""
-    if not _is_set(lazy.gone, slot):
+    if not is_set(lazy.gone, slot):
         _set(lazy.gone, slot)
         lazy.meta[NOTED] += 1
 
@@ -113,15 +115,17 @@ def _hang_late(ix: Index, slot: int, box: NDArray[np.float32]) -> bool:
 @njit(lean=True)
 def may_leave(ix: Index, lazy: Lazy, slot: int, until: int, box: NDArray[np.float32]) -> bool:
     """Whether an entry of `slot`, read for an object of `until`, is to be taken off its list."""
-    if not _is_set(lazy.gone, slot) or not ended(ix, slot, until):
+    if not is_set(lazy.gone, slot) or not ended(ix, slot, until):
         return False
-    if ix.slots.half[slot, sl.FLAGS] & sl.LIVE and not _is_set(lazy.late, slot):
-        if not _hang_late(ix, slot, box):
-            return False
-        _set(lazy.late, slot)
-        end = ix.slots.rows[slot, sl.END]
-        lazy.meta[HORIZON] = end if lazy.meta[MOVED] == 0 else max(end, lazy.meta[HORIZON])
-        lazy.meta[MOVED] += 1
+    if not is_set(lazy.left, slot):
+        if ix.slots.half[slot, sl.FLAGS] & sl.LIVE:
+            if not _hang_late(ix, slot, box):
+                return False
+            end = ix.slots.rows[slot, sl.END]
+            lazy.meta[HORIZON] = end if lazy.meta[MOVED] == 0 else max(end, lazy.meta[HORIZON])
+            lazy.meta[MOVED] += 1
+        _set(lazy.left, slot)
+        lazy.meta[LEFT] += 1
     lazy.meta[REMOVED] += 1
     return True
 
