@@ -66,9 +66,10 @@ def hung(asked: list[tuple[float, float, float, str]], side: int) -> Counter[tup
             hooks = [int(UNIVERSAL)]
         columns = range(math.floor(x / 2.0**side), math.floor((x + size) / 2.0**side) + 1)
         rows = range(math.floor(y / 2.0**side), math.floor((y + size) / 2.0**side) + 1)
-        cells = [gl.cell_of(side, c, r) for c in columns for r in rows]
-        if len(cells) > gl.MOST:
+        if len(columns) * len(rows) > gl.MOST:
             cells = [cell_hash(ROOT, 0, 0)]
+        else:
+            cells = [gl.cell_of(side, c, r) for c in columns for r in rows]
         for hook in hooks:
             for cell in cells:
                 found[int(key_in(np.uint64(cell), np.uint64(hook))), slot] += 1

@@ -36,7 +36,7 @@ class Gi2(LazyIndex):
     def _forget_lists(self) -> None:
         self.storage.discard("left")
         self._lazy.meta[[lz.LEFT, lz.MOVED]] = 0
-        self._grid[gl.WIDE] = 0
+        self._grid[[gl.WIDE, gl.PARTLY]] = 0
         super()._forget_lists()
 
     def _post(self) -> None:

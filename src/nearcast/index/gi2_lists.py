@@ -21,7 +21,8 @@ from nearcast.wire.tables import ObjectColumns
 CHOSEN = 0  # subscriptions there were when the side of cells was chosen; 0: not chosen yet
 SIDE = 1  # cells are 2^this long
 WIDE = 2  # regions hung once for all cells
-META = 3
+PARTLY = 3  # 1 + the slot that hangs in some of its cells, as an array was too short for all
+META = 4
 
 MOST = 256  # cells: what overlaps more hangs once, in a list for all cells
 _LEVEL = 200  # of a grid's cells, in hashes: none of the pyramid's
@@ -87,6 +88,34 @@ def _keys_of(ix: Index, slot: int, side: int) -> int:
 
 
 @njit(lean=True)
+def _stands(p: pl.Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> bool:
+    """Whether the list of `key` ends with this entry, or with others of `slot` after it."""
+    row = pl.find(p.table, key)
+    if row < 0:
+        return False
+    first, length = pl.entries(p, row)
+    for e in range(first + length - 1, first - 1, -1):
+        if p.pool[e, 0] != slot:
+            return False
+        same = True
+        for c in range(4):
+            same &= p.boxes[e, 1 + c] == box[c]
+        if same:
+            return True
+    return False
+
+
+@njit(lean=True)
+def _add(
+    ix: Index, grid: NDArray[np.int64], key: np.uint64, slot: int, box: NDArray[np.float32]
+) -> bool:
+    """Append an entry, unless it stands there since the array was too short for all."""
+    if grid[PARTLY] == slot + 1 and _stands(ix.lists, key, slot, box):
+        return True
+    return pl.add(ix.lists, key, slot, box)
+
+
+@njit(lean=True)
 def _hang(
     ix: Index,
     grid: NDArray[np.int64],
@@ -101,31 +130,29 @@ def _hang(
     outward(box, r[b], r[b + 1], r[b + 2], r[b + 3])
     if cells_in(side, r[b], r[b + 1], r[b + 2], r[b + 3]) > MOST:
         grid[WIDE] += 1
-        return pl.add(ix.lists, key_in(cell_hash(ROOT, 0, 0), word), slot, box)
+        return _add(ix, grid, key_in(cell_hash(ROOT, 0, 0), word), slot, box)
     for column in range(column_of(side, r[b]), column_of(side, r[b + 2]) + 1):
         for row in range(column_of(side, r[b + 1]), column_of(side, r[b + 3]) + 1):
-            if not pl.add(ix.lists, key_in(cell_of(side, column, row), word), slot, box):
+            if not _add(ix, grid, key_in(cell_of(side, column, row), word), slot, box):
                 return False
     return True
 
 
 @njit
 def post_grid(ix: Index, grid: NDArray[np.int64]) -> bool:
-    """Post every subscription not posted yet; False if an array must grow first.
-
-    One that was posted in part is posted again: a repeated entry costs time, never truth.
-    """
+    """Post every subscription not posted yet; False if an array must grow first."""
     box = np.empty(4, np.float32)
     while ix.meta[POSTED] < ix.slots.meta[sl.COUNT]:
         slot = ix.meta[POSTED]
         if not fits(ix, slot, _keys_of(ix, slot, grid[SIDE])):
             return False
         first_box, boxes = boxes_of(ix, slot)
-        first, words = hooks(ix, slot, True)
+        first, words = hooks(ix, slot, grid[PARTLY] != slot + 1)
         for i in range(first, first + words):
             word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
             for b in range(first_box, first_box + 4 * boxes, 4):
                 if not _hang(ix, grid, word, slot, b, box):
+                    grid[PARTLY] = slot + 1
                     return False
         ix.meta[POSTED] = slot + 1
     return True
