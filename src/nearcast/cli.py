@@ -106,7 +106,7 @@ def _parser() -> _Parser:
     generate.add_argument("--out", metavar="FILE", help=".jsonl, .jsonl.gz or .parquet")
 
     bench = commands.add_parser("bench", help="an experiment; JSON lines on stdout")
-    bench.add_argument("name", metavar="NAME", choices=["pipeline", "dkm-sks"])
+    bench.add_argument("name", metavar="NAME", choices=["pipeline", "dkm-sks", "range-index"])
     bench.add_argument("--json", action="store_true", help="JSON lines only, no word of progress")
     bench.add_argument("--objects", type=_positive, default=None, metavar="N")
     bench.add_argument("--subscriptions", type=_positive, default=None, metavar="N")
@@ -127,6 +127,19 @@ def _parser() -> _Parser:
         "--keep", default=None, metavar="DIR", help="keep logs, results or plots there"
     )
     bench.add_argument("--batch-events", type=_positive, default=None, metavar="N")
+
+    bench.add_argument("--queries", type=_positive, default=None, metavar="N", help="range-index")
+    bench.add_argument(
+        "--side-max", type=float, default=0.01, metavar="S", help="range-index: longest box side"
+    )
+    bench.add_argument(
+        "--index", action="append", default=[], metavar="NAME", help="range-index: this one (too)"
+    )
+    bench.add_argument(
+        "--churn",
+        action="store_true",
+        help="range-index: an insertion or deletion after every fifth object",
+    )
 
     commands.add_parser(
         "strategies", help="what can be chosen for which kind, and from which paper"
@@ -202,6 +215,8 @@ def _generate(args: argparse.Namespace) -> int:
 def _bench(args: argparse.Namespace) -> int:
     if args.name == "dkm-sks":
         return _bench_dkm_sks(args)
+    if args.name == "range-index":
+        return _bench_range_index(args)
     from nearcast.bench.pipeline import run_pipeline
 
     for figure in run_pipeline(
@@ -255,6 +270,26 @@ def _bench_dkm_sks(args: argparse.Namespace) -> int:
     if args.keep and not (args.full or args.spark):
         for path in plots(told, Path(args.keep)):
             say(f"drawn: {path}")
+    return 0
+
+
+def _bench_range_index(args: argparse.Namespace) -> int:
+    from nearcast.bench.range_index import Setting, run
+
+    def say(text: str) -> None:
+        if not args.json:
+            print(text, file=sys.stderr, flush=True)
+
+    setting = Setting(
+        queries=args.queries or args.subscriptions or Setting().queries,
+        objects=args.objects or Setting().objects,
+        side_max=args.side_max,
+        seed=args.seed,
+        churn=args.churn,
+        indexes=tuple(args.index),
+    )
+    for figure in run(setting, say):
+        print(json.dumps(figure), flush=True)
     return 0
 
 

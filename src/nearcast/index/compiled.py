@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,6 +46,7 @@ from nearcast.wire.tables import (
 )
 
 _STAMPS = 2**31 - 1
+Finder = Callable[[NDArray[np.int64], NDArray[np.int64]], bool]  # (matches, counts): all found?
 
 
 class CompiledIndex(LocalIndex):
@@ -52,6 +55,7 @@ class CompiledIndex(LocalIndex):
     cells: bool  # range: lists know cells
     layout: int  # knn: how lists know balls (index.balls)
     bulk_from = 1000  # new subscriptions and objects: fewer are not worth a search of their own
+    most_cells = posting.CELLS  # range: of one subscription under one word
 
     def __init__(self, kind: str, space: Space, storage: Storage) -> None:
         super().__init__(kind, space, storage)
@@ -150,25 +154,24 @@ class CompiledIndex(LocalIndex):
             self._results.insert(first, controls, np.flatnonzero(mine), c)
         self._attach()
         if not self._results:  # balls are posted when objects come: then results are in place
-            while not posting.post(self._index, self.cells):
-                self._grow_lists()
+            self._post()
+
+    def _post(self) -> None:
+        """Hang the new range subscriptions on lists."""
+        while not posting.post(self._index, self.cells):
+            self._grow_lists()
 
     def _grow_lists(self) -> None:
         """Make whatever of the lists is short larger."""
         words = 2 * int(self._slots_meta[sl.LONGEST]) + 1
-        keys = words * (cells_of(self.layout) if self._results else posting.CELLS)
+        keys = words * (cells_of(self.layout) if self._results else self.most_cells)
         lists, tops = self._index.lists, self._lists_meta
         if (int(self._post_meta[posting.WORDS]) + words) * 10 > len(self._index.words) * 7:
             old = self._index.words.copy()
             size = _power((int(self._post_meta[posting.WORDS]) + words) * 10 // 7 + 1)
             pl.rehash(old, self.storage.table("words", 3, size))
         elif (int(tops[pl.KEYS]) + keys) * 10 > len(lists.table) * 8:
-            old = lists.table.copy()
-            size = _power((int(tops[pl.KEYS]) + keys) * 10 // 8 + 1)
-            new = self.storage.table("keys", 3, size)
-            pl.rehash(old, new)
-            self.storage.discard("marks")
-            pl.mark_all(new, self.storage.array("marks", np.uint64, 1, size // 8))
+            self._grow_keys(keys)
         else:
             longest = int((lists.table[:, 2] >> np.uint64(32)).max())
             self.storage.array(
@@ -177,6 +180,24 @@ class CompiledIndex(LocalIndex):
                 pl.ENTRY,
                 max(len(lists.pool) * 5 // 4, int(tops[pl.TOP]) + 2 * longest),
             )
+        self._attach()
+
+    def _grow_keys(self, more: int) -> None:
+        """A table for so many more keys."""
+        old = self._index.lists.table.copy()
+        size = _power((int(self._lists_meta[pl.KEYS]) + more) * 10 // 8 + 1)
+        new = self.storage.table("keys", 3, size)
+        pl.rehash(old, new)
+        self.storage.discard("marks")
+        pl.mark_all(new, self.storage.array("marks", np.uint64, 1, size // 8))
+
+    def _make_room(self, more: int) -> None:
+        """Room on the lists for so many keys, and as many entries, at least."""
+        lists, tops = self._index.lists, self._lists_meta
+        if (int(tops[pl.KEYS]) + more) * 10 > len(lists.table) * 8:
+            self._grow_keys(more)
+        if int(tops[pl.TOP]) + more > len(lists.pool):
+            self.storage.array("pool", np.int32, pl.ENTRY, int(tops[pl.TOP]) + 2 * more)
         self._attach()
 
     def drop(self, slots: NDArray[np.int64]) -> None:
@@ -199,15 +220,22 @@ class CompiledIndex(LocalIndex):
             return self._match_knn(self._results, objects, clock, now, net)
         return self._match_range(objects)
 
+    def _finder(self, objects: ObjectColumns) -> Finder:
+        """What finds the matches of `objects`, as `range_match.match_range` does."""
+        stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)), self._groups())
+        return lambda out, counts: match_range(
+            self._index, self.space.code, objects, stages, out, counts
+        )
+
     def _match_range(self, objects: ObjectColumns) -> Changes:
         counts = np.zeros(COUNTS, np.int64)
         chunks = []
         done = len(self) == 0
-        stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)), self._groups())
+        find = self._finder(objects)
         while not done:
             out = np.empty((max(2 * len(objects.order), 4096), 2), np.int64)
             counts[FOUND] = 0
-            done = match_range(self._index, self.space.code, objects, stages, out, counts)
+            done = find(out, counts)
             chunks.append(out[: counts[FOUND]])
         found = np.concatenate(chunks) if chunks else np.empty((0, 2), np.int64)
         order, slot = found[:, 0], found[:, 1]

@@ -1,0 +1,212 @@
+"""Lazy deletion (PS2Stream IV.D): what has ended is noted, and leaves a list when that is read.
+
+The paper keeps a hash table of deleted ids; slots are numbers, so a bit a slot is that table. What
+expires is noted when an object meets it. An entry may go once the object that reads it comes after
+the end. SPEC section 4 lets a late object of a live stream still reach what has ended: a
+subscription that leaves its lists therefore hangs on *late lists*, a list a word, until `compact`;
+only objects from before the latest end that was taken off look there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.index.posting import UNIVERSAL, Index, fits, hooks, outward
+from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, SCANNED, _matches
+from nearcast.kernels import postings as pl
+from nearcast.kernels import slots as sl
+from nearcast.kernels.cells import cell_hash, key_in
+from nearcast.model.jit import njit
+from nearcast.wire.tables import ObjectColumns
+
+# places in `meta`
+NOTED = 0  # slots noted as ended
+REMOVED = 1  # entries taken off lists
+LEFT = 2  # slots of which entries were taken off
+MOVED = 3  # those of them that hang on late lists: all but what moved to another shard
+HORIZON = 4  # the latest end among them
+META = 5
+
+_LATE = 500  # in place of a level of cells
+_ONE = np.uint64(1)
+_SIX = np.int64(6)
+_LOW = np.int64(63)
+
+
+class Lazy(NamedTuple):
+    """What is known of ended subscriptions; all arrays may be memory-mapped."""
+
+    gone: NDArray[np.uint64]  # a bit a slot: noted as ended
+    left: NDArray[np.uint64]  # a bit a slot: entries of it were taken off
+    meta: NDArray[np.int64]  # [META]
+
+
+@njit(lean=True)
+def is_set(bits: NDArray[np.uint64], slot: int) -> bool:
+    """The bit of a slot."""
+    return bits[slot >> _SIX] >> np.uint64(slot & _LOW) & _ONE != np.uint64(0)
+
+
+@njit(lean=True)
+def _set(bits: NDArray[np.uint64], slot: int) -> None:
+    bits[slot >> _SIX] |= _ONE << np.uint64(slot & _LOW)
+
+
+@njit(lean=True)
+def note(lazy: Lazy, slot: int) -> None:
+    """Note that `slot` has ended, or will have for the objects to come."""
+    if not is_set(lazy.gone, slot):
+        _set(lazy.gone, slot)
+        lazy.meta[NOTED] += 1
+
+
+@njit
+def note_all(lazy: Lazy, slots: NDArray[np.int64]) -> None:
+    """Note that `slots` have ended."""
+    for i in range(len(slots)):
+        note(lazy, slots[i])
+
+
+@njit(lean=True)
+def ended(ix: Index, slot: int, until: int) -> bool:
+    """Whether no object of `until` or later sees `slot`, however this batch goes on."""
+    if not ix.slots.half[slot, sl.FLAGS] & sl.LIVE:
+        return True
+    return bool(ix.slots.half[slot, sl.ENDS] < 0 and ix.slots.rows[slot, sl.END] <= until)
+
+
+@njit(lean=True)
+def boxes_of(ix: Index, slot: int) -> tuple[int, int]:
+    """(first, number) of the outward boxes of the region of `slot`, in the heap, four each."""
+    half = ix.slots.half
+    first = ix.slots.rows[slot, sl.BODY] + half[slot, sl.PROGRAM] + half[slot, sl.COVER]
+    boxes = (half[slot, sl.FLAGS] >> sl.BOXES_SHIFT) & sl.BOXES_MASK
+    if boxes > 0:
+        first += half[slot, sl.REGION]
+    return first, max(np.int64(boxes), 1)
+
+
+@njit(lean=True)
+def late_key(word: np.uint64) -> np.uint64:
+    """Key of the late list of a word."""
+    return key_in(cell_hash(_LATE, 0, 0), word)
+
+
+@njit(lean=True)
+def _hang_late(ix: Index, slot: int, box: NDArray[np.float32]) -> bool:
+    """Hang `slot` on late lists; False if there is no room (it then stays where it is)."""
+    first_box, boxes = boxes_of(ix, slot)
+    if not fits(ix, slot, boxes):
+        return False
+    r = ix.slots.reals
+    first, words = hooks(ix, slot, False)
+    for i in range(first, first + words):
+        word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
+        for b in range(first_box, first_box + 4 * boxes, 4):
+            outward(box, r[b], r[b + 1], r[b + 2], r[b + 3])
+            if not pl.add(ix.lists, late_key(word), slot, box):
+                return False
+    return True
+
+
+@njit(lean=True)
+def may_leave(ix: Index, lazy: Lazy, slot: int, until: int, box: NDArray[np.float32]) -> bool:
+    """Whether an entry of `slot`, read for an object of `until`, is to be taken off its list."""
+    if not is_set(lazy.gone, slot) or not ended(ix, slot, until):
+        return False
+    if not is_set(lazy.left, slot):
+        if ix.slots.half[slot, sl.FLAGS] & sl.LIVE:
+            if not _hang_late(ix, slot, box):
+                return False
+            end = ix.slots.rows[slot, sl.END]
+            lazy.meta[HORIZON] = end if lazy.meta[MOVED] == 0 else max(end, lazy.meta[HORIZON])
+            lazy.meta[MOVED] += 1
+        _set(lazy.left, slot)
+        lazy.meta[LEFT] += 1
+    lazy.meta[REMOVED] += 1
+    return True
+
+
+@njit
+def examine(
+    ix: Index,
+    lazy: Lazy,
+    space: int,
+    o: ObjectColumns,
+    i: int,
+    slot: int,
+    out: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> bool:
+    """Decide whether object number `i` matches `slot`; False if `out` is full."""
+    stamp = np.int32(ix.slots.meta[sl.CLOCK] + i)
+    if ix.slots.half[slot, sl.STAMP] == stamp:
+        return True
+    counts[EXAMINED] += 1
+    row = o.order[i]
+    if _matches(ix, space, slot, o, i, row):
+        if counts[FOUND] == len(out):
+            return False
+        out[counts[FOUND], 0] = i
+        out[counts[FOUND], 1] = slot
+        counts[FOUND] += 1
+        ix.slots.half[slot, sl.STAMP] = stamp
+    elif ended(ix, slot, o.until[row]):
+        note(lazy, slot)
+    return True
+
+
+@njit
+def read(
+    ix: Index,
+    lazy: Lazy,
+    pool: NDArray[np.int32],
+    boxes: NDArray[np.float32],
+    first: int,
+    length: int,
+    space: int,
+    o: ObjectColumns,
+    i: int,
+    out: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> bool:
+    """Read `length` entries from `first` on for object number `i`; False if `out` is full."""
+    row = o.order[i]
+    x, y = o.x[row], o.y[row]
+    counts[SCANNED] += length
+    for e in range(first, first + length):
+        if (
+            (x >= boxes[e, 1]) & (y >= boxes[e, 2]) & (x <= boxes[e, 3]) & (y <= boxes[e, 4])
+        ) and not examine(ix, lazy, space, o, i, np.int64(pool[e, 0]), out, counts):
+            return False
+    return True
+
+
+@njit
+def read_late(
+    ix: Index,
+    lazy: Lazy,
+    space: int,
+    o: ObjectColumns,
+    i: int,
+    out: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> bool:
+    """Look for object `i`, if it is late, on late lists; False if `out` is full."""
+    row = o.order[i]
+    if lazy.meta[MOVED] == 0 or o.until[row] >= lazy.meta[HORIZON]:
+        return True
+    p = ix.lists
+    first = o.word_offsets[row]
+    for w in range(first - 1, o.word_offsets[row + 1]):
+        word = o.words[w] if w >= first else UNIVERSAL
+        counts[LOOKUPS] += 1
+        found = pl.find(p.table, late_key(word))
+        if found >= 0:
+            start, length = pl.entries(p, found)
+            if not read(ix, lazy, p.pool, p.boxes, start, length, space, o, i, out, counts):
+                return False
+    return True

@@ -1,0 +1,41 @@
+"""The common part of the indexes that delete lazily (`index.lazy`)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.index import lazy as lz
+from nearcast.index.balls import EVERYWHERE
+from nearcast.index.compiled import CompiledIndex
+from nearcast.kernels import slots as sl
+
+
+class LazyIndex(CompiledIndex):
+    """Notes what ends; subclasses take it off their lists when they come across it."""
+
+    kinds = ("range",)
+    cells = True
+    layout = EVERYWHERE
+
+    def _attach(self) -> None:
+        super()._attach()
+        get = self.storage.array
+        bits = len(self._slots.rows) // 64 + 1
+        self._lazy = lz.Lazy(
+            get("gone", np.uint64, 1, bits),
+            get("left", np.uint64, 1, bits),
+            get("lazy", np.int64, 1, lz.META)[: lz.META],
+        )
+
+    def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
+        """Apply subscribes and unsubscribes; what they end is noted."""
+        super().apply(controls, at)
+        lz.note_all(self._lazy, self.ended())
+
+    def drop(self, ids: pa.Array) -> None:
+        """These ids moved away; that is noted too."""
+        super().drop(ids)
+        dead = self._slots.half[: len(self), sl.FLAGS] & sl.LIVE == 0
+        lz.note_all(self._lazy, np.flatnonzero(dead))

@@ -1,0 +1,70 @@
+"""The comparison of range indexes runs, checks its answers, and judges claims by figures alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nearcast.bench.range_index import (
+    Setting,
+    check,
+    claims,
+    make_stream,
+    measure,
+    names_of,
+    run,
+)
+from nearcast.index import INDEXES
+from nearcast.model.errors import NearcastError
+
+RANGE = [n for n, i in INDEXES.items() if "range" in i.kinds]
+
+
+@pytest.mark.parametrize("churn", [False, True])
+def test_a_small_run(churn: bool) -> None:
+    setting = Setting(2_000, 1_000, side_max=0.3, churn=churn)
+    told = list(run(setting, lambda _: None))
+    rows = [t for t in told if "index" in t and "claim" not in t]
+    assert [t["index"] for t in rows] == [n for n in RANGE if n != "scan"]
+    assert len({(t["matches"], t["checksum"]) for t in rows}) == 1
+    assert rows[0]["matches"] > 0
+    assert all(t["examined_per_object"] <= t["scanned_per_object"] for t in rows)
+    assert [t["held"] for t in told if "claim" in t]
+    assert all(isinstance(t["held"], bool) for t in told if "claim" in t)
+
+
+def test_churn_is_one_control_for_five_objects() -> None:
+    stream = make_stream(Setting(500, 1_000, churn=True))
+    controls = sum(b.controls.num_rows for b in stream.batches if b.controls is not None)
+    assert controls == 199
+    assert np.sum(stream.begins > 0) == 100
+    assert np.sum(stream.ends < 1_000) == 99
+
+
+def test_the_scan_agrees() -> None:
+    setting = Setting(300, 100, side_max=0.5, churn=True, indexes=("scan", "pyramid"))
+    told = [t for t in run(setting, lambda _: None) if "claim" not in t]
+    assert [t["index"] for t in told] == ["scan", "pyramid"]
+
+
+def test_a_wrong_answer_stops_it() -> None:
+    setting = Setting(2_000, 50, side_max=0.5)
+    stream = make_stream(setting)
+    objects, slots = measure("pyramid", stream, 1).found
+    with pytest.raises(NearcastError, match="wrong matches"):
+        check((objects[1:], slots[1:]), stream, setting)
+
+
+def test_an_unknown_index_is_refused() -> None:
+    with pytest.raises(NearcastError, match="no range index 'rtree'"):
+        names_of(("rtree",))
+
+
+def test_claims_can_fail() -> None:
+    def told(index: str, rate: int) -> dict[str, Any]:
+        return {"index": index, "objects_per_second": rate, "bytes_per_query": 301.0}
+
+    assert [c["held"] for c in claims([told("pyramid", 10), told("gi2", 11)])] == [False] * 3
+    assert list(claims([told("gi2", 1)])) == []

@@ -1,0 +1,240 @@
+"""FAST's structure: lists, tries and levels as its plain twin makes them, and its upkeep."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.index.fast_twin import Entry, Path, Twin, twin_of
+
+from nearcast.index import Fast, aki
+from nearcast.index import lazy as lz
+from nearcast.index.arena import Memory
+from nearcast.kernels import postings as pl
+from nearcast.kernels import shared_lists as ls
+from nearcast.kernels.cells import key_in
+from nearcast.kernels.hashing import word_hash
+from nearcast.model.space import Space
+from nearcast.testing.cases import assert_same_story, publish, subscribe, unsubscribe, wanted
+from nearcast.testing.drive import notifications, plan, step
+
+Json = dict[str, Any]
+LAST = 1_000_000
+
+
+def small(x: float, y: float, where: str, size: float = 1.0) -> Json:
+    return {"kind": "range", "region": {"bbox": [x, y, x + size, y + size]}, "where": where}
+
+
+def loaded(queries: list[Json]) -> Fast:
+    index = Fast("range", Space.PLANAR, Memory())
+    for batch in plan([subscribe(f"s{n}", 0, q) for n, q in enumerate(queries)], Space.PLANAR):
+        step(index, batch)
+        index.close()
+    return index
+
+
+def key_of(path: Path) -> np.uint64:
+    (depth, column, row), words = path
+    key = np.uint64(aki.cell_of(depth, column, row))
+    for word in words:
+        key = np.uint64(key_in(key, np.uint64(word)))
+    return key
+
+
+def listed(index: Fast, number: int) -> list[Entry]:
+    s = index._fast.lists
+    if number < 0:
+        return []
+    first, count = s.heads[number, [ls.FIRST, ls.COUNT]].tolist()
+    return [
+        (int(s.pool[e, 0]), tuple(s.boxes[e, 1:].tolist()))  # type: ignore[misc]
+        for e in range(first, first + count)
+    ]
+
+
+def assert_same_structure(index: Fast, twin: Twin) -> None:
+    f = index._fast
+    numbers: dict[int, int] = {}
+    for path, node in twin.nodes.items():
+        row = pl.find(f.nodes, key_of(path))
+        assert row >= 0
+        number = aki.list_of(f, row)
+        assert sorted(listed(index, number)) == sorted(node.entries or [])
+        assert sorted(listed(index, aki.finals_of(f, row))) == sorted(node.finals)
+        assert bool(aki.is_frequent(f, row)) == node.frequent
+        assert aki.uses_of(f, row) == node.uses
+        if node.entries:
+            assert numbers.setdefault(id(node.entries), number) == number
+    assert np.count_nonzero(f.nodes[:, aki.KEY]) == f.meta[aki.NODES] == len(twin.nodes)
+    lists = {id(n.entries): n.entries for n in twin.nodes.values() if n.entries}
+    finals = sum(len(n.finals) for n in twin.nodes.values())
+    assert f.lists.meta[ls.ENTRIES] == finals + sum(map(len, lists.values()))
+
+
+# -- against the twin ----------------------------------------------------------------------------
+
+wheres = st.sampled_from(
+    ["a", "a", "b", "a AND b", "a AND b AND c", "b AND c", "a OR b", "NOT a", "a AND d", "",
+     "a AND b AND c AND d AND e AND f AND g AND h AND i AND j"]
+)  # fmt: skip
+sizes = st.sampled_from([0.0, 0.5, 1.0, 3.0, 40.0])
+corners = st.integers(-30, 30).map(float)
+queries = st.builds(small, corners, corners, wheres, sizes)
+
+
+@settings(max_examples=25)
+@given(asked=st.lists(queries, min_size=1, max_size=150))
+def test_the_structure_is_that_of_the_twin(asked: list[Json]) -> None:
+    index = loaded(asked)
+    assert_same_structure(index, twin_of(index, int(index._fast.meta[aki.SIDE])))
+
+
+def test_the_structure_of_many(rng: np.random.Generator) -> None:
+    source = Random(int(rng.integers(2**32)))
+    words = "abcdefgh"
+    asked = [
+        small(
+            source.uniform(0, 60),
+            source.uniform(0, 60),
+            " AND ".join(source.sample(words, source.choice((1, 1, 2, 3)))),
+            source.choice((0.5, 2.0, 6.0)),
+        )
+        for _ in range(1500)
+    ]
+    index = loaded(asked)
+    meta = index._fast.meta
+    assert_same_structure(index, twin_of(index, int(meta[aki.SIDE])))
+    assert meta[aki.DEEPEST] >= 2
+    assert min(meta[[aki.SPLITS, aki.SHARED, aki.PUSHED]]) > 0
+
+
+# -- by hand -------------------------------------------------------------------------------------
+
+
+def node(index: Fast, *words: str) -> int:
+    path = tuple(sorted(word_hash(w) for w in words))
+    return int(pl.find(index._fast.nodes, key_of(((0, 0, 0), path))))
+
+
+def test_a_keyword_becomes_frequent_when_its_list_outgrows_the_threshold() -> None:
+    few = loaded([small(n, 0, "a") for n in range(aki.THRESHOLD)])
+    assert not aki.is_frequent(few._fast, node(few, "a"))
+    more = loaded([small(n, 0, "a") for n in range(aki.THRESHOLD + 1)])
+    assert aki.is_frequent(more._fast, node(more, "a"))
+    assert more._fast.meta[aki.SPLITS] == 1
+    assert aki.uses_of(more._fast, node(more, "a")) == aki.THRESHOLD + 1
+
+
+def test_with_a_full_list_a_subscription_moves_on_to_its_second_keyword() -> None:
+    asked = [small(n, 0, "a") for n in range(aki.THRESHOLD)]
+    asked += [small(n, 9, "b") for n in range(aki.THRESHOLD + 2)]  # b: more used than a
+    asked += [small(0, 0, "a AND b"), small(0, 0, "a AND c")]
+    index = loaded(asked)
+    last = len(asked) - 1
+    assert [slot for slot, _ in listed(index, aki.list_of(index._fast, node(index, "c")))] == [last]
+    assert aki.is_frequent(index._fast, node(index, "a"))  # by a AND b, which had no list left
+    both = listed(index, aki.list_of(index._fast, node(index, "a", "b")))
+    assert [slot for slot, _ in both] == [last - 1]
+
+
+def test_what_crowds_a_node_goes_down_and_neighbours_share_its_list() -> None:
+    asked = [small(n - 0.5, -0.5, "a") for n in range(-20, aki.CROWDED - 19)]
+    index = loaded(asked)
+    meta = index._fast.meta
+    assert meta[aki.PUSHED] == aki.CROWDED - aki.CROWDED // 2
+    assert meta[aki.DEEPEST] == 1
+    assert meta[aki.SHARED] > 0  # they lie on both sides of y = 0
+    referred = index._fast.lists.heads[: index._fast.lists.meta[ls.HEADS], ls.REFERENCES]
+    assert referred.max() > 1
+
+
+def test_large_regions_stay_where_they_are() -> None:
+    index = loaded([small(0, 0, "a", 50.0) for _ in range(5 * aki.CROWDED)] + [small(70, 70, "b")])
+    assert index._fast.meta[aki.PUSHED] == 0
+    finals = listed(index, aki.finals_of(index._fast, node(index, "a")))
+    assert len(finals) == 5 * aki.CROWDED
+
+
+# -- upkeep --------------------------------------------------------------------------------------
+
+
+def churned(count: int, later: int) -> tuple[Fast, list[Json], list[Json]]:
+    """(index, log, told): `count` subscriptions end, then `later` others come."""
+    log = [subscribe(f"s{n}", 0, small(n % 7, 0, "a")) for n in range(count)]
+    log += [publish("o", 1, 0.5, 0.5, "a")]
+    log += [unsubscribe(f"s{n}", 2) for n in range(count)]
+    log += [publish("p", 3, 0.5, 0.5, "a")]
+    log += [subscribe(f"t{n}", 4, small(n % 7, 0, f"w{n}")) for n in range(later)]
+    log += [publish("q", 5, 0.5, 0.5, "a")]
+    index = Fast("range", Space.PLANAR, Memory())
+    told = []
+    for batch in plan(log, Space.PLANAR, cuts=(count + 1, 2 * count + 1, 2 * count + 2)):
+        told += notifications(index, step(index, batch))
+        index.close()
+    return index, log, told
+
+
+def test_cleaning_takes_ended_ones_off_and_keywords_become_infrequent() -> None:
+    index, log, told = churned(20, 400)
+    f = index._fast
+    assert_same_story(told, wanted(log, "range", Space.PLANAR))
+    assert f.meta[aki.CLEANED] == index._lazy.meta[lz.REMOVED] == 20
+    assert index._lazy.meta[lz.LEFT] == 20
+    assert f.meta[aki.MERGED] == 1
+    row = node(index, "a")
+    assert row < 0 or not aki.is_frequent(f, row)
+    assert f.lists.meta[ls.ENTRIES] == 400
+
+
+def test_nothing_is_cleaned_before_an_object_came_after_the_end() -> None:
+    log = [subscribe(f"s{n}", 0, small(n, 0, "a")) for n in range(20)]
+    log += [publish("o", 1, 0.5, 0.5, "a")]
+    log += [unsubscribe(f"s{n}", 2) for n in range(20)]
+    log += [subscribe(f"t{n}", 4, small(n, 0, "b")) for n in range(200)]
+    index = Fast("range", Space.PLANAR, Memory())
+    for batch in plan(log, Space.PLANAR, cuts=(21, 41)):
+        step(index, batch)
+        index.close()
+    assert index._lazy.meta[lz.NOTED] == 20
+    assert index._fast.meta[aki.CLEANED] == 0
+
+
+def test_when_most_has_left_all_is_posted_anew() -> None:
+    index, log, told = churned(300, 600)
+    assert_same_story(told, wanted(log, "range", Space.PLANAR))
+    (more,) = plan([subscribe("x", 9, small(0, 0, "x"))], Space.PLANAR)
+    assert index._fast.meta[aki.CLEANED] >= 300
+    index._fast.meta[aki.CLEANED] = LAST
+    step(index, more)
+    index.close()
+    assert index._fast.meta[aki.CLEANED] == 0
+    assert_same_structure_of_living(index)
+
+
+def assert_same_structure_of_living(index: Fast) -> None:
+    """After a new beginning there are entries of what has not left, and of nothing else."""
+    f = index._fast
+    rows = np.flatnonzero(f.nodes[:, aki.KEY])
+    held = {s for r in rows for s, _ in listed(index, aki.list_of(f, r))}
+    held |= {s for r in rows for s, _ in listed(index, aki.finals_of(f, r))}
+    left = {s for s in range(len(index)) if lz.is_set(index._lazy.left, s)}
+    assert held == set(range(len(index))) - left
+
+
+def test_late_objects_still_find_what_was_cleaned() -> None:
+    log = [subscribe(f"s{n}", 0, small(0, 0, "a AND b")) for n in range(12)]
+    log += [unsubscribe(f"s{n}", 20) for n in range(12)]
+    log += [publish("after", 25, 0.5, 0.5, "a", "b")]
+    log += [subscribe(f"t{n}", 30, small(9, 9, "z")) for n in range(100)]
+    log += [publish("late", 10, 0.5, 0.5, "a", "b")]
+    index = Fast("range", Space.PLANAR, Memory())
+    told = []
+    for batch in plan(log, Space.PLANAR, "arrival", cuts=range(12, len(log), 5)):
+        told += notifications(index, step(index, batch))
+        index.close()
+    assert index._lazy.meta[lz.LEFT] == 12
+    assert [n["object"] for n in told] == ["late"] * 12
