@@ -11,6 +11,7 @@ from tests.engine.contract import Miniature, difference, expected, told, write_l
 from nearcast.engine.live import Tailer
 from nearcast.engine.settings import Settings
 from nearcast.engine.source import Feed
+from nearcast.index import INDEXES
 from nearcast.model.space import Space
 from nearcast.routing import ROUTERS, GridRouter
 from nearcast.testing.logs import random_log
@@ -87,13 +88,21 @@ def test_a_plan_in_the_middle_does_not_show(
     _planned("knn", f"{router}+{index}", order, tmp_path, (2, 3))
 
 
-@pytest.mark.parametrize("router", [n for n, r in ROUTERS.items() if issubclass(r, GridRouter)])
-@pytest.mark.parametrize("index", ["scan", "pyramid"])
+GRID_ROUTERS = [name for name, router in ROUTERS.items() if issubclass(router, GridRouter)]
+
+
 @pytest.mark.parametrize("order", ["time", "arrival"])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        *(f"{router}+pyramid" for router in GRID_ROUTERS),
+        *(f"ps2stream+{n}" for n, i in INDEXES.items() if "range" in i.kinds and n != "pyramid"),
+    ],
+)
 def test_a_table_of_cells_and_words_does_not_show(
-    router: str, index: str, order: Order, tmp_path: Path
+    strategy: str, order: Order, tmp_path: Path
 ) -> None:
-    _planned("range", f"{router}+{index}", order, tmp_path, (2, 3, 5))
+    _planned("range", strategy, order, tmp_path, (2, 3, 5))
 
 
 def test_a_cut_within_an_instant_does_not_show(tmp_path: Path) -> None:
