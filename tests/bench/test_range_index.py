@@ -7,15 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nearcast.bench.range_index import (
-    Setting,
-    check,
-    claims,
-    make_stream,
-    measure,
-    names_of,
-    run,
-)
+from nearcast.bench.range_index import check, claims, measure, names_of, run
+from nearcast.bench.range_stream import Setting, make_stream
 from nearcast.index import INDEXES
 from nearcast.model.errors import NearcastError
 

@@ -51,8 +51,7 @@ def listed(index: Fast, number: int) -> list[Entry]:
         return []
     first, count = s.heads[number, [ls.FIRST, ls.COUNT]].tolist()
     return [
-        (int(s.pool[e, 0]), tuple(s.boxes[e, 1:].tolist()))  # type: ignore[misc]
-        for e in range(first, first + count)
+        (int(s.pool[e, 0]), tuple(s.boxes[e, 1:].tolist())) for e in range(first, first + count)
     ]
 
 
@@ -218,7 +217,7 @@ def test_when_most_has_left_all_is_posted_anew() -> None:
 def assert_same_structure_of_living(index: Fast) -> None:
     """After a new beginning there are entries of what has not left, and of nothing else."""
     f = index._fast
-    rows = np.flatnonzero(f.nodes[:, aki.KEY])
+    rows = np.flatnonzero(f.nodes[:, aki.KEY]).tolist()
     held = {s for r in rows for s, _ in listed(index, aki.list_of(f, r))}
     held |= {s for r in rows for s, _ in listed(index, aki.finals_of(f, r))}
     left = {s for s in range(len(index)) if lz.is_set(index._lazy.left, s)}

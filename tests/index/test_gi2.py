@@ -42,7 +42,7 @@ def listed(index: Gi2) -> Counter[tuple[int, int]]:
     """How often each slot stands under each key."""
     found: Counter[tuple[int, int]] = Counter()
     p = index._index.lists
-    for row in np.flatnonzero(p.table[:, 0]):
+    for row in np.flatnonzero(p.table[:, 0]).tolist():
         first, length = pl.entries(p, row)
         found.update((int(p.table[row, 0]), s) for s in p.pool[first : first + length, 0].tolist())
     return found
@@ -101,7 +101,9 @@ def test_four_times_as_many_choose_again() -> None:
     index, told = run(log, cuts=(3,))
     assert index._grid[gl.SIDE] == 4
     assert listed(index) == hung(
-        [(n, 0, 1.0, "a") for n in range(3)] + [(n, 0, 16.0, "a") for n in range(9)], 4
+        [(float(n), 0.0, 1.0, "a") for n in range(3)]
+        + [(float(n), 0.0, 16.0, "a") for n in range(9)],
+        4,
     )
     assert_same_story(told, wanted(log, "range", Space.PLANAR))
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from nearcast.index import aki, aki_match, aki_post
 from nearcast.index import lazy as lz
+from nearcast.index.aki_hang import make_tasks
 from nearcast.index.compiled import Finder
 from nearcast.index.lazy_index import LazyIndex
 from nearcast.index.posting import POSTED, WORDS
@@ -54,10 +55,10 @@ class Fast(LazyIndex):
         elif meta[aki.CLEANED] > self._fast.lists.meta[ls.ENTRIES] + _ROOM:
             self._begin_anew(int(meta[aki.SIDE]))
         new = len(self) - int(self._post_meta[POSTED])
-        tasks = aki_post.make_tasks(_TASKS)
+        tasks = make_tasks(_TASKS)
         while short := aki_post.post(self._index, self._fast, self._lazy, tasks):
             if short == aki_post.SHORT_TASKS:
-                tasks = aki_post.make_tasks(2 * len(tasks.rows), tasks)
+                tasks = make_tasks(2 * len(tasks.rows), tasks)
             else:
                 self._grow(short)
         self._clean(_CLEANED * max(new, 1))

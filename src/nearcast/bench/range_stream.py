@@ -1,0 +1,126 @@
+"""The stream of `bench range-index`: subscriptions, objects, and churn between them, as tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.wire.tables import ObjectColumns, object_columns
+from nearcast.workload.range_queries import (
+    OBJECT_COUNT,
+    QUERIES,
+    SEED,
+    SIDE_MAX,
+    Queries,
+    RangeWorkload,
+    more_queries,
+    object_table,
+    range_workload,
+    subscribe_table,
+    unsubscribe_table,
+)
+
+BATCH = 50_000  # objects
+CHUNK = 250_000  # subscriptions applied at once
+EVERY = 5  # objects to one insertion or deletion
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One run."""
+
+    queries: int = QUERIES
+    objects: int = OBJECT_COUNT
+    side_max: float = SIDE_MAX
+    seed: int = SEED
+    churn: bool = False
+    indexes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Batch:
+    """What an index is given at once."""
+
+    objects: ObjectColumns
+    controls: pa.RecordBatch | None  # with churn
+    at: NDArray[np.int32]
+
+
+@dataclass(slots=True)
+class Stream:
+    """The workload as tables, and as plain arrays for the check."""
+
+    subscribes: list[pa.RecordBatch]
+    batches: list[Batch]
+    work: RangeWorkload
+    queries: Queries  # those that come later too
+    begins: NDArray[np.int64]  # the first object that each query sees
+    ends: NDArray[np.int64]  # and the first that it does not
+
+
+def make_stream(setting: Setting) -> Stream:
+    """Generate everything."""
+    work = range_workload(setting.queries, setting.objects, setting.side_max, setting.seed)
+    return stream_of(setting, work)
+
+
+def stream_of(setting: Setting, work: RangeWorkload) -> Stream:
+    """The stream of a workload of that size."""
+    n, m = setting.queries, setting.objects
+    subscribes = [
+        subscribe_table(
+            Queries(work.queries.boxes[i : i + CHUNK], work.queries.words[i : i + CHUNK]),
+            work.hashes,
+            i,
+            np.zeros(len(work.queries.boxes[i : i + CHUNK]), np.int64),
+        )
+        for i in range(0, n, CHUNK)
+    ]
+    times = np.arange(1, m + 1)
+    table = object_table(work.objects, work.hashes, times)
+    slices = [(i, min(i + BATCH, m)) for i in range(0, m, BATCH)]
+    batches = [
+        Batch(object_columns(table.slice(a, b - a)), None, np.empty(0, np.int32)) for a, b in slices
+    ]
+    stream = Stream(
+        subscribes, batches, work, work.queries, np.zeros(n, np.int64), np.full(n, m, np.int64)
+    )
+    if setting.churn:
+        _add_churn(stream, setting, slices)
+    return stream
+
+
+def _add_churn(stream: Stream, setting: Setting, slices: list[tuple[int, int]]) -> None:
+    """Insertions of new queries and deletions of old ones, in turns, after every fifth object."""
+    n, m = setting.queries, setting.objects
+    places = np.arange(EVERY, m, EVERY)  # the object that each comes before
+    comes, goes = places[0::2], places[1::2][:n]
+    new = more_queries(len(comes), setting.side_max, setting.seed)
+    deleted = np.random.default_rng([setting.seed, 2]).permutation(n)[: len(goes)]
+    stream.begins = np.concatenate([stream.begins, comes])
+    stream.ends = np.concatenate([stream.ends, np.full(len(comes), m)])
+    stream.ends[deleted] = goes
+    old = stream.queries
+    width = max(old.words.shape[1], new.words.shape[1])
+    stream.queries = Queries(
+        np.concatenate([old.boxes, new.boxes]),
+        np.concatenate([_widened(old.words, width), _widened(new.words, width)]),
+    )
+    insertions = subscribe_table(new, stream.work.hashes, n, comes + 1)
+    deletions = unsubscribe_table(deleted, goes + 1)
+    both = pa.Table.from_batches([insertions, deletions]).combine_chunks().to_batches()[0]
+    position = np.concatenate([comes, goes])
+    order = np.argsort(position, kind="stable")
+    both, position = both.take(pa.array(order)), position[order]
+    for batch, (a, b) in zip(stream.batches, slices, strict=True):
+        first, stop = np.searchsorted(position, [a, b])
+        batch.controls = both.slice(first, stop - first)
+        batch.at = (position[first:stop] - a).astype(np.int32)
+
+
+def _widened(words: NDArray[np.int64], width: int) -> NDArray[np.int64]:
+    more = np.full((len(words), width - words.shape[1]), -1, np.int64)
+    return np.hstack([words, more])
