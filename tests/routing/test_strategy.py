@@ -56,7 +56,7 @@ def test_a_router_alone_takes_its_usual_index(kind: str) -> None:
         (
             "range",
             "hash+grid-inverted",
-            "strategy: no index 'grid-inverted' for range; there are scan, inverted, gi2, fast, pyr",
+            "strategy: no index 'grid-inverted' for range; there are scan, inverted, gi2, fast",
         ),
         ("range", "hash+scan+scan", "strategy: no index 'scan+scan' for range"),
     ],
