@@ -9,7 +9,9 @@ sample of the results is compared with a look at all objects, before any figure 
 
 from __future__ import annotations
 
+import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -118,7 +120,7 @@ class Measured:
         return float((self.knn.max(axis=0) - self.knn.min(axis=0)).mean())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Loaded:
     """All subscriptions with their results on O_init, before they are dealt."""
 
@@ -207,7 +209,10 @@ def plan(loaded: Loaded, algorithm: Algorithm, m: int) -> tuple[NDArray[np.int64
     router = ROUTERS[algorithm.router](m)
     assert isinstance(router, CanPlan)
     data, homes, costs = router.plan(loaded.sample, loaded.survey, {})
-    return homes, type(router)(m, table_of_plan(costs, data=data))
+    with tempfile.NamedTemporaryFile(prefix="nearcast-plan-", delete=False) as file:
+        file.write(data)
+    weakref.finalize(loaded, Path(file.name).unlink, missing_ok=True)
+    return homes, type(router)(m, table_of_plan(costs, path=file.name))
 
 
 def _by_space(x: NDArray[np.float64], all_x: NDArray[np.float64], m: int) -> NDArray[np.int64]:

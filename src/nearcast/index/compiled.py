@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from nearcast.index import bulk, posting
 from nearcast.index.arena import Storage
-from nearcast.index.balls import Scratch, cells_of, make_scratch, post_balls
+from nearcast.index.balls import (
+    FIXED,
+    Scratch,
+    cells_of,
+    choose_grid,
+    make_scratch,
+    post_balls,
+)
 from nearcast.index.base import MATCH, Changes, LocalIndex, Texts, Work
 from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
@@ -292,10 +299,20 @@ class CompiledIndex(LocalIndex):
 
     def _post_balls(self, scratch: Scratch) -> None:
         assert self._results
+        if self.layout == FIXED and self._post_meta[posting.GRID] == 0:
+            self._choose_grid(self._results.state, scratch)
         while not post_balls(
             self._index, self._results.state, self.space.code, self.layout, scratch, self._groups()
         ):
             self._grow_lists()
+
+    def _choose_grid(self, state: rs.Results, scratch: Scratch) -> None:
+        """Cells for the middle one of the balls there are."""
+        reach = state.reals[: len(self), rs.REACH]
+        balls = np.flatnonzero(reach < np.inf)
+        if len(balls):
+            middle = np.argpartition(reach[balls], len(balls) // 2)[len(balls) // 2]
+            choose_grid(self._index, state, self.space.code, int(balls[middle]), scratch)
 
     def _worth_bulk(self, objects: ObjectColumns) -> bool:
         """Whether the new subscriptions should search the objects instead of being offered them."""
