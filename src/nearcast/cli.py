@@ -260,7 +260,8 @@ def _bench_dkm_sks(args: argparse.Namespace) -> int:
 
 
 def _bench_range_index(args: argparse.Namespace) -> int:
-    from nearcast.bench.range_index import Setting, run
+    from nearcast.bench.range_index import run
+    from nearcast.bench.range_stream import Setting
 
     def say(text: str) -> None:
         if not args.json:

@@ -51,12 +51,12 @@ def test_a_router_alone_takes_its_usual_index(kind: str) -> None:
         (
             "range",
             "hash+tree",
-            "strategy: no index 'tree' for range; there are scan, inverted, pyr",
+            "strategy: no index 'tree' for range; there are scan, inverted, gi2",
         ),
         (
             "range",
             "hash+grid-inverted",
-            "strategy: no index 'grid-inverted' for range; there are scan, inverted, pyramid",
+            "strategy: no index 'grid-inverted' for range; there are scan, inverted, gi2, fast",
         ),
         ("range", "hash+scan+scan", "strategy: no index 'scan+scan' for range"),
     ],
