@@ -22,11 +22,11 @@ demo: setup ## a live city on this machine
 	@$(run) $(bin)/nearcast demo
 
 test: setup ## all tests: first those without a JVM, then those on Spark
-	$(run) $(pytest) -m "not spark"
+	$(run) $(pytest) -m "not spark" -n 2 --dist worksteal
 	$(run) $(pytest) -m spark
 
 test-quick: setup ## the tests that need no JVM and no patience
-	$(pytest) -m "not spark and not slow"
+	$(pytest) -m "not spark and not slow" -n 2 --dist worksteal
 
 check: setup ## lint, format, types, import layers
 	$(bin)/ruff check

@@ -121,6 +121,9 @@ def _parser() -> _Parser:
         "--full", action="store_true", help="dkm-sks: 10,000,000 subscriptions on two workers"
     )
     bench.add_argument(
+        "--spark", action="store_true", help="dkm-sks: 1,000,000 subscriptions through Spark"
+    )
+    bench.add_argument(
         "--keep", default=None, metavar="DIR", help="keep logs, results or plots there"
     )
     bench.add_argument("--batch-events", type=_positive, default=None, metavar="N")
@@ -231,6 +234,7 @@ def _bench(args: argparse.Namespace) -> int:
 def _bench_dkm_sks(args: argparse.Namespace) -> int:
     from nearcast.bench.dkm_full import run_full
     from nearcast.bench.dkm_sks import Setting, plots, run
+    from nearcast.bench.dkm_spark import run_spark
 
     def say(text: str) -> None:
         if not args.json:
@@ -245,7 +249,17 @@ def _bench_dkm_sks(args: argparse.Namespace) -> int:
         ticks=args.ticks,
         seed=args.seed,
     )
-    if args.full:
+    if args.spark:
+        figures = run_spark(
+            args.workload,
+            args.subscriptions or 1_000_000,
+            args.objects or 200_000,
+            args.seed,
+            args.batch_events or 50_000,
+            args.keep,
+            say,
+        )
+    elif args.full:
         figures = run_full(setting, args.data, say)
     else:
         figures = run(setting, args.data, args.series, say)
@@ -253,7 +267,7 @@ def _bench_dkm_sks(args: argparse.Namespace) -> int:
     for figure in figures:
         print(json.dumps(figure), flush=True)
         told.append(figure)
-    if args.keep and not args.full:
+    if args.keep and not (args.full or args.spark):
         for path in plots(told, Path(args.keep)):
             say(f"drawn: {path}")
     return 0

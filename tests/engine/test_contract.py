@@ -11,7 +11,9 @@ from tests.engine.contract import Miniature, difference, expected, told, write_l
 from nearcast.engine.live import Tailer
 from nearcast.engine.settings import Settings
 from nearcast.engine.source import Feed
+from nearcast.index import INDEXES
 from nearcast.model.space import Space
+from nearcast.routing import ROUTERS, GridRouter
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
 
@@ -49,26 +51,22 @@ def test_neither_shards_nor_batches_show(seed: int, order: Order, tmp_path: Path
     assert difference(told(run.out), expected(events, space, order)) == ""
 
 
-@pytest.mark.parametrize("router", ["kop", "sop", "dkm-sks"])
-@pytest.mark.parametrize("index", ["scan", "inverted", "grid-inverted", "rect-inverted", "pyramid"])
-@pytest.mark.parametrize("order", ["time", "arrival"])
-def test_a_plan_in_the_middle_does_not_show(
-    router: str, index: str, order: Order, tmp_path: Path
-) -> None:
-    rng = Random(f"{router} {index} {order}")
+def _planned(kind: str, strategy: str, order: Order, folder: Path, shards: tuple[int, ...]) -> None:
+    """A run in which a plan, and with it moves, come in the middle of a random log."""
+    rng = Random(f"{strategy} {order}")
     space = rng.choice(list(Space))
     events = random_log(rng.randrange(1000), space, 120, rng.choice((0.0, 0.3)))
     settings = Settings(
         space=space,
-        shards=rng.choice((2, 3)),
-        strategies={"knn": f"{router}+{index}"},
+        shards=rng.choice(shards),
+        strategies={kind: strategy},
         order=order,
         warmup=rng.choice((1, 10)),
-        arena=str(tmp_path / "arena"),
+        arena=str(folder / "arena"),
     )
-    run = Miniature(settings, tmp_path)
-    (tmp_path / "in").mkdir()
-    log = write_log(tmp_path / "in" / "log.jsonl", events)
+    run = Miniature(settings, folder)
+    (folder / "in").mkdir()
+    log = write_log(folder / "in" / "log.jsonl", events)
     if order == "time":
         run.plan(log, 10, 2)
     else:
@@ -79,6 +77,32 @@ def test_a_plan_in_the_middle_does_not_show(
             run.batch(n)
     assert (run.checkpoint / "plans").exists()
     assert difference(told(run.out), expected(events, space, order)) == ""
+
+
+@pytest.mark.parametrize("router", ["kop", "sop", "dkm-sks"])
+@pytest.mark.parametrize("index", ["scan", "inverted", "grid-inverted", "rect-inverted", "pyramid"])
+@pytest.mark.parametrize("order", ["time", "arrival"])
+def test_a_plan_in_the_middle_does_not_show(
+    router: str, index: str, order: Order, tmp_path: Path
+) -> None:
+    _planned("knn", f"{router}+{index}", order, tmp_path, (2, 3))
+
+
+GRID_ROUTERS = [name for name, router in ROUTERS.items() if issubclass(router, GridRouter)]
+
+
+@pytest.mark.parametrize("order", ["time", "arrival"])
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        *(f"{router}+pyramid" for router in GRID_ROUTERS),
+        *(f"ps2stream+{n}" for n, i in INDEXES.items() if "range" in i.kinds and n != "pyramid"),
+    ],
+)
+def test_a_table_of_cells_and_words_does_not_show(
+    strategy: str, order: Order, tmp_path: Path
+) -> None:
+    _planned("range", strategy, order, tmp_path, (2, 3, 5))
 
 
 def test_a_cut_within_an_instant_does_not_show(tmp_path: Path) -> None:

@@ -260,3 +260,11 @@ def test_gamma1_scales_with_the_subscriptions() -> None:
     assert subsets_wanted(1000, 20, 100_000) == 1000
     assert subsets_wanted(200, 20, 0) == 80
     assert subsets_wanted(0, 20, 0) == 1
+
+
+def test_rectangles_whose_area_is_no_number() -> None:
+    boxes = np.array([[0.0, 0.0, 1e200, 1e200], [-1e308, -1e308, 1e308, 1e308], [0, 0, 1, 1]])
+    tree = rectangles_of(boxes, np.array([-1e308, -1e308, 1e308, 1e308]))
+    assert len(tree.boxes) == 4  # three and their root
+    row = most_overlapped(tree, np.array([0.25, 0.25, 0.5, 0.5]))
+    assert tree.boxes[row].tolist() == [0, 0, 1, 1]

@@ -51,7 +51,7 @@ def test_a_router_alone_takes_its_usual_index(kind: str) -> None:
         (
             "range",
             "hash+tree",
-            "strategy: no index 'tree' for range; there are scan, inverted, gi2",
+            "strategy: no index 'tree' for range; there are scan, inverted, gi2, fast, pyr",
         ),
         (
             "range",

@@ -9,7 +9,9 @@ sample of the results is compared with a look at all objects, before any figure 
 
 from __future__ import annotations
 
+import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,6 +35,11 @@ from nearcast.routing import ROUTERS, CanPlan, Router, Sample, Survey, table_of_
 from nearcast.wire.tables import ObjectColumns, lists, numbers, strings
 
 TICK_OBJECTS, TICK_INSERTIONS, TICK_DELETIONS = 1000, 100, 100
+# Table 1 of the paper: objects, distinct keywords, keywords an object.
+DATASETS = {
+    "place": {"objects": 9_356_750, "keywords": 53_931, "keywords_per_object": 2.94},
+    "twitter": {"objects": 20_000_000, "keywords": 2_225_654, "keywords_per_object": 5.51},
+}
 # Table 2 and 3 of the paper, milliseconds with 20 workers and 10,000,000 subscriptions.
 PAPER = {
     "ps2stream": {"balance": 27490.11, "knn": 32892.90, "insert": 1.51, "delete": 1.54},
@@ -40,6 +47,7 @@ PAPER = {
     "sop": {"balance": 14037.33, "knn": 18549.04, "insert": 1110.65, "delete": 0.79},
     "dkm-sks": {"balance": 32.08, "knn": 471.00, "insert": 35.36, "delete": 1.10},
 }
+FIRST = "tables 2, 3; figure 7"
 _SAMPLE = 200
 Figure = dict[str, Any]
 Say = Callable[[str], None]
@@ -112,7 +120,7 @@ class Measured:
         return float((self.knn.max(axis=0) - self.knn.min(axis=0)).mean())
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True)
 class Loaded:
     """All subscriptions with their results on O_init, before they are dealt."""
 
@@ -201,7 +209,10 @@ def plan(loaded: Loaded, algorithm: Algorithm, m: int) -> tuple[NDArray[np.int64
     router = ROUTERS[algorithm.router](m)
     assert isinstance(router, CanPlan)
     data, homes, costs = router.plan(loaded.sample, loaded.survey, {})
-    return homes, type(router)(m, table_of_plan(costs, data=data))
+    with tempfile.NamedTemporaryFile(prefix="nearcast-plan-", delete=False) as file:
+        file.write(data)
+    weakref.finalize(loaded, Path(file.name).unlink, missing_ok=True)
+    return homes, type(router)(m, table_of_plan(costs, path=file.name))
 
 
 def _by_space(x: NDArray[np.float64], all_x: NDArray[np.float64], m: int) -> NDArray[np.int64]:
@@ -304,10 +315,25 @@ def _ms(seconds: Any) -> float:
     return round(float(seconds) * 1e3, 3)
 
 
+def _dataset(loaded: Loaded, name: str) -> Figure:
+    """Table 1 for the objects loaded."""
+    sample = loaded.sample
+    return {
+        "figure": "table 1",
+        "workload": name,
+        "objects": len(sample.x),
+        "keywords": len(np.unique(sample.words)),
+        "keywords_per_object": round(len(sample.words) / max(len(sample.x), 1), 2),
+        "paper": DATASETS.get(name),
+    }
+
+
 def run_point(setting: Setting, source: Source, say: Say, what: str) -> Iterator[Figure]:
     """All algorithms at one setting."""
     say(f"{what}: loading {setting.subscriptions:,} subscriptions, {setting.objects:,} objects …")
     loaded = load(setting, source)
+    if what == FIRST:
+        yield _dataset(loaded, source.name)
     told: dict[str, int] = {}
     for algorithm in ALGORITHMS:
         say(f"{what}: {algorithm.name}, {setting.workers} workers …")
@@ -320,7 +346,7 @@ def run_point(setting: Setting, source: Source, say: Say, what: str) -> Iterator
             "figure": what,
             "algorithm": algorithm.name,
             "index": algorithm.index,
-            "workload": setting.workload,
+            "workload": source.name,
             "subscriptions": setting.subscriptions,
             "objects": setting.objects,
             "workers": setting.workers,
@@ -356,7 +382,7 @@ def run(base: Setting, data: str | None, series: bool, say: Say) -> Iterator[Fig
         names = ["place", "twitter"]
     for name in names:
         setting = replace(base, workload=name)
-        for figure in run_point(setting, source(setting), say, "tables 2, 3; figure 7"):
+        for figure in run_point(setting, source(setting), say, FIRST):
             points.append(figure)
             yield figure
     n = base.subscriptions
@@ -400,20 +426,15 @@ def plots(points: list[Figure], folder: Path) -> list[Path]:
     return drawn
 
 
-def _of(points: list[Figure], what: str, algorithm: str, workload: str = "place") -> list[Figure]:
-    return [
-        p
-        for p in points
-        if p["figure"] == what and p["algorithm"] == algorithm and p["workload"] == workload
-    ]
+def _of(points: list[Figure], what: str, algorithm: str) -> list[Figure]:
+    return [p for p in points if (p["figure"], p.get("algorithm")) == (what, algorithm)]
 
 
 def claims(points: list[Figure]) -> Iterator[Figure]:
     """What the paper claims, as shapes: each held or not."""
-    first = "tables 2, 3; figure 7"
     for workload in sorted({p["workload"] for p in points}):
         by = {
-            p["algorithm"]: p for p in points if (p["figure"], p["workload"]) == (first, workload)
+            p["algorithm"]: p for p in points if (p["figure"], p["workload"]) == (FIRST, workload)
         }
         if not by:
             continue

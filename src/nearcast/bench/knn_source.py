@@ -46,6 +46,7 @@ class Source:
         self._asking, self._posting, self._rest = np.random.default_rng(seed).spawn(3)
         self._corpus = _CORPORA[workload]
         self._file = _Places(Path(data)) if data else None
+        self.name = Path(data).stem if data else workload
         self._objects = 0  # so far
         self._subscriptions = 0
         self._deleted: set[int] = set()

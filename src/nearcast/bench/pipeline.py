@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nearcast.bench.replaying import by_kind, plan_only, replay, split_log
 from nearcast.engine import Engine
-from nearcast.engine.reports import BatchRecord
 from nearcast.index import INDEXES
 from nearcast.index.arena import Memory
 from nearcast.model.errors import NearcastError
@@ -68,14 +68,7 @@ class Logs:
         self._split()
 
     def _split(self) -> None:
-        table = pq.read_table(self.all)
-        publish = pa.compute.equal(table["op"], "publish")
-        subscribes, objects = table.filter(pa.compute.invert(publish)), table.filter(publish)
-        first = subscribes["time"][0].as_py()
-        event = {"op": "unsubscribe", "id": "nobody", "time": first - 1}
-        self.warm.write_text("".join(json.dumps(event) + "\n" for _ in range(4)))
-        pq.write_table(subscribes, self.subscribes, compression="zstd", row_group_size=125_000)
-        pq.write_table(objects, self.parquet, compression="zstd", row_group_size=125_000)
+        objects = split_log(self.all, self.warm, self.subscribes, self.parquet)
         with self.jsonl.open("w") as file:
             for batch in objects.select(["op", "id", "time", "at", "keywords"]).to_batches():
                 file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
@@ -146,34 +139,6 @@ def _start(logs: Logs, folder: Path, figures: dict[str, float]) -> Iterator[Figu
     }
 
 
-def _replay(
-    engine: Engine, events: list[Path], out: Path, batch_events: int | None, checkpoint: Path | None
-) -> tuple[list[BatchRecord], dict[str, Any], float]:
-    """(records, summary, seconds of planning) of one replay."""
-    records: list[BatchRecord] = []
-    started = time.perf_counter()
-    planned: list[float] = []
-    summary = engine.replay(
-        events,
-        out,
-        checkpoint=checkpoint,
-        on_batch=records.append,
-        on_plan=lambda *_: planned.append(time.perf_counter() - started),
-        **({"batch_events": batch_events} if batch_events else {}),
-    )
-    return records, summary, planned[0]
-
-
-def _kinds(records: list[BatchRecord]) -> tuple[list[BatchRecord], list[BatchRecord]]:
-    """(batches of subscribes, batches of objects); the first batch belongs to neither."""
-    subscribes = [r for r in records[1:] if r.reports[0].events.get("subscribe")]
-    objects = [
-        r for r in records[1:]
-        if r.reports[0].events.get("publish") and not r.reports[0].events.get("subscribe")
-    ]  # fmt: skip
-    return subscribes, objects
-
-
 def _measure(
     engine: Engine,
     logs: Logs,
@@ -188,15 +153,15 @@ def _measure(
     log = logs.jsonl if format_ == "jsonl" else logs.parquet
     # Planned one after another, as three logs: so every batch is of one kind.
     for part in (logs.warm, logs.subscribes, log):
-        _plan_only(engine, part, checkpoint, batch_events)
+        plan_only(engine, part, checkpoint, batch_events)
     started = time.perf_counter()
-    _plan_only(engine, log, folder / "plan", batch_events)
+    plan_only(engine, log, folder / "plan", batch_events)
     planning = time.perf_counter() - started
     shutil.rmtree(folder / "plan")
-    records, summary, _ = _replay(
+    records, summary, _ = replay(
         engine, [logs.warm, logs.subscribes, log], out, batch_events, checkpoint
     )
-    subscribes, objects = _kinds(records)
+    subscribes, objects = by_kind(records)
     n = sum(r.reports[0].events["publish"] for r in objects)
     seconds = sum(r.seconds for r in objects) + planning
     checked = _verify(logs, out, log)
@@ -236,10 +201,6 @@ def _measure(
         "attach_seconds_median": figures["attach_seconds"],
         "attach_seconds_max": round(max(attach), 4) if attach else 0.0,
     }
-
-
-def _plan_only(engine: Engine, log: Path, checkpoint: Path, batch_events: int | None) -> None:
-    engine.plan([log], checkpoint, **({"batch_events": batch_events} if batch_events else {}))
 
 
 def _verify(logs: Logs, out: Path, log: Path) -> int:
@@ -346,7 +307,7 @@ def _restart(
     last = pq.read_table(logs.parquet, columns=["time"])["time"][-1].as_py()
     more.write_text(json.dumps({"op": "unsubscribe", "id": "nobody", "time": last + 1}) + "\n")
     started = time.perf_counter()
-    records, _, _ = _replay(
+    records, _, _ = replay(
         engine, [more], folder / "out-parquet", None, folder / "checkpoint-parquet"
     )
     seconds = time.perf_counter() - started
@@ -374,11 +335,11 @@ def _growth(
     checkpoint = folder / "checkpoint-few"
     shutil.rmtree(checkpoint, ignore_errors=True)
     for part in (logs.warm, few, logs.parquet):
-        _plan_only(engine, part, checkpoint, batch_events)
-    records, _, _ = _replay(
+        plan_only(engine, part, checkpoint, batch_events)
+    records, _, _ = replay(
         engine, [logs.warm, few, logs.parquet], folder / "out-few", batch_events, checkpoint
     )
-    _, objects = _kinds(records)
+    _, objects = by_kind(records)
     small = statistics.median(r.seconds for r in objects)
     yield {
         "figure": "object_batch_seconds",

@@ -15,9 +15,9 @@ import numpy as np
 
 from nearcast.engine.envelope import Directions
 from nearcast.engine.files import write_atomic
-from nearcast.engine.planning import ASK, WARMUP, Samples, Surveyed, make_plan
+from nearcast.engine.planning import ASK, TABLE, WARMUP, Samples, Surveyed, make_plan
 from nearcast.engine.settings import Settings
-from nearcast.routing import CanMove, CanPlan, Load, Router, choose
+from nearcast.routing import CanMove, CanPlan, GridRouter, Load, Router, choose
 
 _KEEP = 5  # control files and exports of this many batches back are kept
 
@@ -78,7 +78,8 @@ class Controls:
     def waits_for_objects(self, batch: int, routers: dict[str, Router], samples: Samples) -> bool:
         """Whether the objects of `batch` are to be kept for a plan."""
         waiting = any(
-            isinstance(r, CanPlan) and not r.table and r.shards > 1 for r in routers.values()
+            isinstance(r, CanPlan | GridRouter) and not r.table and r.shards > 1
+            for r in routers.values()
         )
         return waiting and samples.count(batch) < self._warmup
 
@@ -114,7 +115,7 @@ class Controls:
         for kind, router in routers.items():
             if isinstance(router, CanMove) and (order := router.order(batch, loads)):
                 following.orders[kind] = order
-            if isinstance(router, CanPlan) and loads:
+            if isinstance(router, CanPlan | GridRouter) and loads:
                 order = control.orders.get(kind, {}) if written else {}
                 paths = [s.path for s in surveys or [] if s.kind == kind]
                 self._plan(batch, kind, router, order, paths, (costs or {}).get(kind), following)
@@ -122,7 +123,7 @@ class Controls:
         changed = following.tables != control.tables
         if following.orders or following.imports or changed or self._path(batch + 1).exists():
             write_atomic(self._path(batch + 1), msgspec.msgpack.encode(following))
-        plans = [r for r in routers.values() if isinstance(r, CanPlan)]
+        plans = [r for r in routers.values() if isinstance(r, CanPlan | GridRouter)]
         if plans and all(r.table for r in plans):
             Samples(self.folder.parent).forget(batch - _KEEP)
         self._forget(batch, {p for paths in following.imports.values() for p in paths})
@@ -131,7 +132,7 @@ class Controls:
         self,
         batch: int,
         kind: str,
-        router: CanPlan,
+        router: CanPlan | GridRouter,
         order: dict[str, Any],
         surveys: list[str],
         costs: list[float] | None,
@@ -139,15 +140,15 @@ class Controls:
     ) -> None:
         """The next step towards a plan of `kind`, or what keeps it up to date (`planning`)."""
         table = following.tables.get(kind, b"")
-        if "homes" in order:  # shards exported by it: now it holds
-            following.tables[kind] = order["table"]
+        if TABLE in order:  # shards exported by it: now it holds
+            following.tables[kind] = order[TABLE]
         elif surveys:
             checkpoint = self.folder.parent
             following.orders[kind] = make_plan(router, checkpoint, batch, kind, surveys)
         elif not table and self.settings.shards > 1:
             if Samples(self.folder.parent).count(batch + 1) >= self._warmup:
                 following.orders[kind] = {ASK: True}
-        elif table and costs and any(costs):
+        elif table and costs and any(costs) and isinstance(router, CanPlan):
             following.tables[kind] = router.adjusted(np.array(costs))
 
     def _forget(self, batch: int, wanted: set[str]) -> None:

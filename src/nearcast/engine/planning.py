@@ -21,16 +21,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.engine.files import write_atomic
+from nearcast.index import LocalIndex
 from nearcast.kernels.slots import CONJUNCTION
 from nearcast.model.extent import circle_boxes
 from nearcast.model.jit import njit
 from nearcast.model.space import Space
-from nearcast.routing import CanPlan, Sample, Survey, table_of_plan
+from nearcast.routing import CanPlan, GridRouter, Router, Sample, Survey, table_of_plan
 from nearcast.routing.dkm.arrays import pack, unpack
+from nearcast.routing.grid.survey import RangeSurvey, join, survey_of
+from nearcast.routing.grid.table import reference
 from nearcast.wire.tables import lists, numbers
 
 WARMUP = 10_000  # objects, unless told otherwise
-ASK = "survey"  # in an order: shards shall write a survey
+# in an order
+ASK = "survey"  # shards shall write a survey
+TABLE = "table"  # this holds from the batch after that on; shards export what it puts elsewhere
 
 
 class Surveyed(msgspec.Struct):
@@ -86,6 +91,15 @@ class Samples:
 def _join_offsets(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     lengths = [np.diff(part) for part in parts]
     return np.concatenate([[0], np.cumsum(np.concatenate([*lengths, np.empty(0, np.int64)]))])
+
+
+def survey_for(router: Router, index: LocalIndex, slots: NDArray[np.int64], space: Space) -> bytes:
+    """What a plan of `router` must know of the subscriptions in `slots`."""
+    hashes = index.id_hashes(slots)
+    controls, results = index.rows(slots)
+    if isinstance(router, GridRouter):
+        return pack(survey_of(controls, hashes)._asdict())
+    return survey(controls, results, hashes, space)
 
 
 def survey(
@@ -160,19 +174,29 @@ def join_surveys(surveys: list[bytes], sample: Sample) -> Survey:
 
 
 def make_plan(
-    router: CanPlan, checkpoint: Path, batch: int, kind: str, paths: list[str]
+    router: CanPlan | GridRouter, checkpoint: Path, batch: int, kind: str, paths: list[str]
 ) -> dict[str, Any]:
     """Plan from the objects and surveys up to `batch`; the order for shards to export by."""
     sample = Samples(checkpoint).read(batch + 1)
-    held = join_surveys([Path(path).read_bytes() for path in sorted(paths)], sample)
-    data, homes, costs = router.plan(sample, held, {})
+    surveys = [Path(path).read_bytes() for path in sorted(paths)]
     folder = checkpoint / "plans"
+    if isinstance(router, GridRouter):
+        known = join([RangeSurvey(**unpack(data)) for data in surveys])
+        return table_order(router.plan(sample, known, {}), folder / f"{batch:012d}-{kind}.bin")
+    held = join_surveys(surveys, sample)
+    data, homes, costs = router.plan(sample, held, {})
     plan, moves = (folder / f"{batch:012d}-{kind}{end}.bin" for end in ("", "-homes"))
     write_atomic(plan, data)
     sort = np.argsort(held.id_hash, kind="stable")
     write_atomic(moves, pack({"ids": held.id_hash[sort], "homes": homes[sort]}))
     table = table_of_plan(costs, path=str(plan.resolve()))
-    return {"homes": str(moves.resolve()), "table": table}
+    return {"homes": str(moves.resolve()), TABLE: table}
+
+
+def table_order(table: bytes, path: Path) -> dict[str, Any]:
+    """The order for shards to export by a table of cells and words, which goes into a file."""
+    write_atomic(path, table)
+    return {TABLE: reference(str(path.resolve()))}
 
 
 def homes_by(order: dict[str, Any], shard: int, id_hash: NDArray[np.uint64]) -> NDArray[np.int64]:

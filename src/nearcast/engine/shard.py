@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from nearcast.engine import faults
 from nearcast.engine.batch import Ordered, in_order
 from nearcast.engine.envelope import Directions, Envelope
 from nearcast.engine.files import write_atomic
 from nearcast.engine.moves import Export, make_routers
-from nearcast.engine.planning import ASK, Surveyed, homes_by, survey
+from nearcast.engine.planning import ASK, Surveyed, survey_for
 from nearcast.engine.settings import Settings
 from nearcast.engine.sinks import BatchFiles
-from nearcast.engine.state import Delta, Manifest, StateFiles, ids_table, snapshot
+from nearcast.engine.state import Delta, Manifest, StateFiles, snapshot
+from nearcast.engine.transfer import Moved, export, leaving, take_in
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
 from nearcast.index.base import EVENTS, Changes, Work
 from nearcast.index.notify import net
-from nearcast.routing import CanMove, CanPlan, Router, choose
-from nearcast.wire.tables import CONTROLS, REJECTS, RESULTS, empty, from_bytes, join, to_bytes
+from nearcast.routing import CanPlan, GridRouter, Router, choose
+from nearcast.routing.grid.reporting import tells
+from nearcast.wire.tables import CONTROLS, REJECTS, ObjectColumns, join, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
 _WORTH = 0.7  # an index with a smaller share of living subscriptions is built anew
@@ -73,14 +71,6 @@ def costs_of(reports: list[Report]) -> dict[str, list[float]]:
     return costs
 
 
-@dataclass(slots=True)
-class _Moved:
-    """Subscriptions that came or went by a move, per kind."""
-
-    drops: dict[str, pa.Array] = field(default_factory=dict)
-    controls: dict[str, pa.RecordBatch] = field(default_factory=dict)
-
-
 class ShardStep:
     """One shard's part of a run; holds no state of its own between batches."""
 
@@ -103,11 +93,11 @@ class ShardStep:
             report.attach_seconds = time.perf_counter() - started
             arena.begin()
             faults.reach("shard-begin", directions.batch)
-            moved = self._take_in(shard, directions, indexes)
+            moved = take_in(shard, directions, indexes)
             ordered = in_order(envelopes, self.settings, manifest.now)
             matching = time.perf_counter()
-            changes = self._match(indexes, ordered, report)
             routers = make_routers(self.settings, directions.tables)
+            changes = self._match(indexes, routers, ordered, report)
             self._count_ended(indexes, routers, report)
             report.match_seconds = time.perf_counter() - matching
             faults.reach("shard-matched", directions.batch)
@@ -146,33 +136,6 @@ class ShardStep:
 
     # -- moves -------------------------------------------------------------------------------
 
-    def _take_in(
-        self, shard: int, directions: Directions, indexes: dict[str, LocalIndex]
-    ) -> _Moved:
-        """Before the batch: drop what moved away, take in what comes (DESIGN section 4)."""
-        moved = _Moved()
-        for kind, paths in directions.imports.items():
-            index = indexes[kind]
-            gone, came = [], []
-            for path in sorted(paths):
-                export = read_export(Path(path))
-                if export.shard == shard:
-                    gone.append(from_bytes(export.controls, CONTROLS)["id"])
-                    continue
-                mine = np.flatnonzero(np.array(export.shards) == shard)
-                came.append(_part_of(export, mine))
-            if gone:
-                moved.drops[kind] = pa.concat_arrays(gone)
-                index.drop(moved.drops[kind])
-            for controls, results in came:
-                first = len(index)
-                index.apply(controls, np.zeros(controls.num_rows, np.int32))
-                slots = pa.array(results["slot"].to_numpy() + first)
-                index.restore(results.set_column(0, results.schema.field(0), slots))
-            if came:
-                moved.controls[kind] = join([c for c, _ in came], CONTROLS)
-        return moved
-
     def _answer(
         self,
         shard: int,
@@ -184,49 +147,28 @@ class ShardStep:
     ) -> None:
         """After the batch: do what was ordered, a survey or an export.
 
-        All subscriptions of an id go together, also ended ones that wait for late objects."""
+        Ended subscriptions that wait for late objects are still there, and go with the others."""
         for kind, order in directions.orders.items():
             router, index = routers[kind], indexes[kind]
             slots = index.living(now - self.settings.grace_ms)
-            hashes = index.id_hashes(slots)
             name = f"{directions.batch:012d}-{shard:04d}-{uuid.uuid4().hex[:12]}.bin"
             path = self.checkpoint / "moves" / name
             if ASK in order:
-                write_atomic(path, survey(*index.rows(slots), hashes, self.settings.space))
+                write_atomic(path, survey_for(router, index, slots, self.settings.space))
                 report.surveys.append(Surveyed(kind, str(path)))
-                continue
-            if isinstance(router, CanMove):
-                target = router.select(order, shard, hashes)
             else:
-                target = homes_by(order, shard, hashes)
-            report.exports += self._export(kind, shard, index, slots, hashes, target, path)
+                going = leaving(router, order, shard, index, slots)
+                report.exports += export(kind, shard, index, going, path)
         faults.reach("shard-exported", directions.batch)
-
-    def _export(
-        self,
-        kind: str,
-        shard: int,
-        index: LocalIndex,
-        slots: NDArray[np.int64],
-        hashes: NDArray[np.uint64],
-        target: NDArray[np.int64],
-        path: Path,
-    ) -> list[Export]:
-        """Write down what shall move, with its results. It stays until the next batch drops it,
-        so a batch that is repeated finds everything in place."""
-        going = np.flatnonzero(target != shard)
-        if len(going) == 0:
-            return []
-        controls, results = index.rows(slots[going])
-        shards = target[going].tolist()
-        data_out = ExportFile(shard, shards, to_bytes(controls), to_bytes(results))
-        write_atomic(path, msgspec.msgpack.encode(data_out))
-        return [Export(kind, str(path), hashes[going].tolist(), shards)]
 
     # -- the batch ---------------------------------------------------------------------------
 
     def _match(
-        self, indexes: dict[str, LocalIndex], ordered: Ordered, report: Report
+        self,
+        indexes: dict[str, LocalIndex],
+        routers: dict[str, Router],
+        ordered: Ordered,
+        report: Report,
     ) -> dict[str, Changes]:
         found: dict[str, Changes] = {}
         work = Work()
@@ -235,7 +177,7 @@ class ShardStep:
             only_net = self.settings.changes == "net"
             changes = index.match(ordered.objects, ordered.clock, ordered.now, only_net)
             work += changes.work
-            changes = changes.take(np.flatnonzero(index.reports(changes.slot)))
+            changes = _told(index, routers[kind], report.shard, changes, ordered.objects)
             found[kind] = net(changes) if only_net else changes
             counts = np.bincount(found[kind].event, minlength=len(EVENTS)).tolist()
             for event, n in zip(EVENTS, counts, strict=True):
@@ -284,7 +226,7 @@ class ShardStep:
         batch: int,
         manifest: Manifest,
         indexes: dict[str, LocalIndex],
-        moved: _Moved,
+        moved: Moved,
         ordered: Ordered,
         report: Report,
     ) -> Manifest:
@@ -294,10 +236,10 @@ class ShardStep:
             controls = [t for t in (moved.controls.get(kind), ordered.controls) if t is not None]
             results = index.changed()
             index.close()
-            drops = moved.drops.get(kind, empty(CONTROLS)["id"])
+            drops = moved.drops.get(kind, [])
             table = join(controls, CONTROLS)
-            if table.num_rows or results.num_rows or len(drops):
-                deltas[kind] = Delta(to_bytes(ids_table(drops)), to_bytes(table), to_bytes(results))
+            if table.num_rows or results.num_rows or drops:
+                deltas[kind] = Delta(drops, to_bytes(table), to_bytes(results))
         files = StateFiles(self.checkpoint, shard)
         following = Manifest(
             uuid.uuid4().hex,
@@ -331,26 +273,13 @@ class ShardStep:
         manifest.snapshot_bytes, manifest.delta_bytes = len(data), 0
 
 
-class ExportFile(msgspec.Struct):
-    """Subscriptions on their way to other shards."""
-
-    shard: int  # where they come from
-    shards: list[int]  # where each goes
-    controls: bytes
-    results: bytes
-
-
-def read_export(path: Path) -> ExportFile:
-    """An export file."""
-    return msgspec.msgpack.decode(path.read_bytes(), type=ExportFile)
-
-
-def _part_of(export: ExportFile, rows: Any) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """CONTROLS and RESULTS of some rows of an export, results counted from 0."""
-    controls = from_bytes(export.controls, CONTROLS).take(pa.array(rows))
-    results = from_bytes(export.results, RESULTS)
-    slots = results["slot"].to_numpy()
-    at = np.searchsorted(rows, slots)
-    mine = np.isin(slots, rows)
-    kept = results.filter(pa.array(mine))
-    return controls, kept.set_column(0, RESULTS.field(0), pa.array(at[mine].astype(np.int64)))
+def _told(
+    index: LocalIndex, router: Router, shard: int, changes: Changes, objects: ObjectColumns
+) -> Changes:
+    """The changes that this shard tells: other copies may have seen them too."""
+    if isinstance(router, GridRouter) and router.grid is not None:
+        rows = objects.order[changes.order]
+        told = tells(router.grid, shard, objects, rows, changes.slot, index.asked)
+    else:
+        told = index.reports(changes.slot)
+    return changes.take(np.flatnonzero(told))

@@ -15,12 +15,11 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import pyarrow as pa
 
 from nearcast.engine.files import cannot_write
 from nearcast.index import LocalIndex
 from nearcast.model.errors import NearcastError
-from nearcast.wire.tables import CONTROLS, NEVER, RESULTS, empty, from_bytes, to_bytes
+from nearcast.wire.tables import CONTROLS, NEVER, RESULTS, from_bytes, to_bytes
 
 _GRACE = 3  # batches that a file outlives its last use, so that late repeats find it
 
@@ -28,7 +27,7 @@ _GRACE = 3  # batches that a file outlives its last use, so that late repeats fi
 class Delta(msgspec.Struct):
     """What a batch changed for one kind: apply drops, then controls, then put results in place."""
 
-    drops: bytes  # ids, one column of CONTROLS rows cut down to `id`
+    drops: list[int]  # slots
     controls: bytes
     results: bytes
 
@@ -42,14 +41,6 @@ class Manifest(msgspec.Struct):
     snapshot_bytes: int = 0
     delta_bytes: int = 0
     now: int = NEVER  # the latest time of any event so far
-
-
-_IDS = pa.schema([CONTROLS.field("id")])
-
-
-def ids_table(ids: pa.Array) -> pa.RecordBatch:
-    """A column of ids as a table."""
-    return pa.RecordBatch.from_arrays([ids.cast(pa.large_binary())], schema=_IDS)
 
 
 class StateFiles:
@@ -98,7 +89,7 @@ class StateFiles:
 
 def apply_delta(index: LocalIndex, delta: Delta) -> None:
     """Put one batch's changes into an index."""
-    index.drop(from_bytes(delta.drops, _IDS)["id"])
+    index.drop(np.array(delta.drops, np.int64))
     controls = from_bytes(delta.controls, CONTROLS)
     index.apply(controls, np.zeros(controls.num_rows, np.int32))
     index.restore(from_bytes(delta.results, RESULTS))
@@ -108,4 +99,4 @@ def apply_delta(index: LocalIndex, delta: Delta) -> None:
 def snapshot(index: LocalIndex) -> Delta:
     """All slots of an index, as the delta that makes them, with these numbers, from nothing."""
     controls, results = index.rows(np.arange(len(index)))
-    return Delta(to_bytes(ids_table(empty(CONTROLS)["id"])), to_bytes(controls), to_bytes(results))
+    return Delta([], to_bytes(controls), to_bytes(results))

@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from nearcast.model.errors import NearcastError
 
 _LARGE = 1 << 23  # bytes
-_LAYOUT = "5"  # of the arrays; a change of any kernel's layout must change it
+_AHEAD = 4
+_MADV_COLLAPSE = 25  # of Linux; Python has no name for it yet
+_LAYOUT = "6"  # of the arrays; a change of any kernel's layout must change it
 
 
 class Storage(ABC):
@@ -59,12 +61,16 @@ def _grown(rows: int, needed: int) -> int:
 
 
 def _zeros(rows: int, width: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Zeros; where there are many, in huge pages: most of what indexes do is far apart."""
+    """At least so many zeros; where there are many, in huge pages: what indexes read lies apart.
+
+    Then there is room for _AHEAD times as many: pages that nobody touches cost nothing, and an
+    array that grows need not be copied.
+    """
     size = rows * width * dtype.itemsize
     if size < _LARGE:
         flat = np.zeros(rows * width, dtype)
     else:
-        pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        pages = _pages(_AHEAD * size, size)
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a kernel without them
                 pages.madvise(mmap.MADV_HUGEPAGE)
@@ -72,27 +78,52 @@ def _zeros(rows: int, width: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     return flat.reshape(-1, width) if width > 1 else flat
 
 
+def _pages(wanted: int, needed: int) -> mmap.mmap:
+    for size in (wanted, needed):
+        with suppress(OSError):  # a kernel that promises no more than it has
+            return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    raise NearcastError(f"no memory left for the index ({needed:,} bytes were needed)")
+
+
 class Memory(Storage):
     """Arrays in this process."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, NDArray[Any]] = {}
+        self._rooms: dict[str, NDArray[Any]] = {}  # what each array is the beginning of
 
     def array(self, name: str, dtype: Any, width: int = 1, rows: int = 0) -> NDArray[Any]:
         old = self._arrays.get(name)
         if old is None or len(old) < rows:
             size = rows if old is None else _grown(len(old), rows)
-            new = _zeros(size, width, np.dtype(dtype))
-            if old is not None:
-                new[: len(old)] = old
-            self._arrays[name] = new
+            if old is None or len(self._rooms[name]) < size:
+                self._rooms[name] = _zeros(size, width, np.dtype(dtype))
+                if old is not None:
+                    self._rooms[name][: len(old)] = old
+            self._arrays[name] = self._rooms[name][:size]
         return self._arrays[name]
+
+    def settle(self) -> None:
+        """Have the kernel map what is used by huge pages again; call it when loading is done.
+
+        Memory that was not touched for a while may have been mapped by small ones meanwhile, as
+        kernels do that look for something to page out.
+        """
+        for name, array in self._arrays.items():
+            pages = self._rooms[name].base
+            while isinstance(pages, np.ndarray):
+                pages = pages.base
+            if isinstance(pages, memoryview) and isinstance(pages.obj, mmap.mmap):
+                with suppress(OSError):  # a kernel before 6.1
+                    pages.obj.madvise(_MADV_COLLAPSE, 0, array.nbytes)
 
     def discard(self, name: str) -> None:
         self._arrays.pop(name, None)
+        self._rooms.pop(name, None)
 
     def clear(self) -> None:
         self._arrays.clear()
+        self._rooms.clear()
 
     @property
     def bytes(self) -> int:

@@ -43,7 +43,7 @@ FIXED = 2  # cells of one size, lists without boxes (the paper's grid and invert
 GROUPED = 3  # one list a word and subset, a rectangle a subset (SOP, index.groups)
 
 _MANY = 256  # a ball that touches more cells of a fixed grid hangs in the list for everywhere
-_WORTH = 1.1  # how much larger than its ball an entry's box must be to be corrected
+_WORTH = 1.4  # how much larger than its ball an entry's box must be to be corrected
 _QUEUE = 1 << 14
 _COARSE = 1.2e-4  # of a coordinate: 500 times its rounding to 32 bits, outwards
 _ROUNDING = 1e-2  # what that rounding may change of u² + v²
@@ -99,10 +99,16 @@ def _level(ix: Index, layout: int, boxes: NDArray[np.float64], n: int) -> int:
         level = max(level, level_of(boxes[i, 2] - boxes[i, 0], boxes[i, 3] - boxes[i, 1]))
     if layout == PYRAMID or level == ROOT:
         return level
-    if ix.meta[GRID] == 0:  # the first ball decides: a cell is 2 to 8 times as wide
+    if ix.meta[GRID] == 0:  # the first ball asked for decides: a cell is 2 to 8 times as wide
         ix.meta[GRID] = 1 + level
     grid = ix.meta[GRID] - 1
     return grid if _cells_touched(grid, boxes, n) <= _MANY else ROOT
+
+
+@njit(lean=True)
+def choose_grid(ix: Index, r: Results, space: int, slot: int, s: Scratch) -> None:
+    """Let the ball of `slot` decide how wide the cells of a fixed grid are."""
+    _level(ix, FIXED, s.boxes, _ball(r, space, slot, s.boxes))
 
 
 @njit(lean=True)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from nearcast.index.arena import Storage
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import gather
+from nearcast.kernels.slots import CONJUNCTION
 from nearcast.model.space import Space
-from nearcast.wire.tables import ObjectColumns
+from nearcast.wire.tables import ObjectColumns, lists, numbers
 
 MATCH, ENTER, LEAVE = 0, 1, 2
 EVENTS = ("match", "enter", "leave")
@@ -112,8 +113,8 @@ class LocalIndex(ABC):
         """
 
     @abstractmethod
-    def drop(self, ids: pa.Array) -> None:
-        """These ids moved away: they see nothing any more."""
+    def drop(self, slots: NDArray[np.int64]) -> None:
+        """These subscriptions moved away: they see nothing any more."""
 
     @abstractmethod
     def close(self) -> None:
@@ -156,6 +157,22 @@ class LocalIndex(ABC):
         texts = self.texts(slots)
         offsets, data = gather(texts.text, texts.starts, texts.id_lengths)
         return hash_ids(data, offsets)
+
+    def asked(
+        self, slots: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
+        """Words that slots hang under: (offsets, words, which are conjunctions).
+
+        The cover of an OR, all words of a conjunction; none: any object may match.
+        """
+        controls, _ = self.rows(slots)
+        conjunction = numbers(controls["flags"]) & CONJUNCTION != 0
+        covers, cover = lists(controls["cover"], np.uint64)
+        programs, program = lists(controls["program"], np.uint64)
+        by_cover = np.diff(covers) > 0
+        lengths = np.where(by_cover, np.diff(covers), np.where(conjunction, np.diff(programs), 0))
+        starts = np.where(by_cover, covers[:-1], programs[:-1] + len(cover))
+        return *gather(np.concatenate([cover, program]), starts, lengths), conjunction
 
     def compact(self, now: int) -> None:
         """Forget what sees nothing at or after `now`, and number the rest anew."""

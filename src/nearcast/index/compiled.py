@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from nearcast.index import bulk, posting
 from nearcast.index.arena import Storage
-from nearcast.index.balls import Scratch, cells_of, make_scratch, post_balls
+from nearcast.index.balls import (
+    FIXED,
+    Scratch,
+    cells_of,
+    choose_grid,
+    make_scratch,
+    post_balls,
+)
 from nearcast.index.base import MATCH, Changes, LocalIndex, Texts, Work
 from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
@@ -30,7 +37,6 @@ from nearcast.index.results import ResultStore
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
-from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import frozen, gather
 from nearcast.model.space import Space
 from nearcast.wire.tables import (
@@ -44,7 +50,6 @@ from nearcast.wire.tables import (
     list_column,
     numbers,
     string_column,
-    strings,
 )
 
 _STAMPS = 2**31 - 1
@@ -202,12 +207,8 @@ class CompiledIndex(LocalIndex):
             self.storage.array("pool", np.int32, pl.ENTRY, int(tops[pl.TOP]) + 2 * more)
         self._attach()
 
-    def drop(self, ids: pa.Array) -> None:
-        offsets, data = strings(ids)
-        if len(ids):
-            held = self.id_hashes(np.arange(len(self)))
-            gone = np.flatnonzero(np.isin(held, hash_ids(data, offsets)))
-            sl.drop_slots(self._slots, gone)
+    def drop(self, slots: NDArray[np.int64]) -> None:
+        sl.drop_slots(self._slots, slots)
 
     def close(self) -> None:
         sl.close_batch(self._slots)
@@ -298,10 +299,20 @@ class CompiledIndex(LocalIndex):
 
     def _post_balls(self, scratch: Scratch) -> None:
         assert self._results
+        if self.layout == FIXED and self._post_meta[posting.GRID] == 0:
+            self._choose_grid(self._results.state, scratch)
         while not post_balls(
             self._index, self._results.state, self.space.code, self.layout, scratch, self._groups()
         ):
             self._grow_lists()
+
+    def _choose_grid(self, state: rs.Results, scratch: Scratch) -> None:
+        """Cells for the middle one of the balls there are."""
+        reach = state.reals[: len(self), rs.REACH]
+        balls = np.flatnonzero(reach < np.inf)
+        if len(balls):
+            middle = np.argpartition(reach[balls], len(balls) // 2)[len(balls) // 2]
+            choose_grid(self._index, state, self.space.code, int(balls[middle]), scratch)
 
     def _worth_bulk(self, objects: ObjectColumns) -> bool:
         """Whether the new subscriptions should search the objects instead of being offered them."""
@@ -420,6 +431,20 @@ class CompiledIndex(LocalIndex):
             results = results.set_column(0, RESULTS.field("slot"), pa.array(np.arange(n)))
             results = results.filter(pc.greater(pc.list_value_length(results["distance"]), 0))
         return controls, results
+
+    def asked(
+        self, slots: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
+        half = self._slots.half[slots].astype(np.int64)
+        conjunction: NDArray[np.bool_] = half[:, sl.FLAGS] & sl.CONJUNCTION != 0
+        body, program, cover = (
+            self._slots.rows[slots, sl.BODY],
+            half[:, sl.PROGRAM],
+            half[:, sl.COVER],
+        )
+        starts = np.where(cover > 0, body + program, body)
+        lengths = np.where(cover > 0, cover, np.where(conjunction, program, 0))
+        return *gather(self._slots.heap, starts, lengths), conjunction
 
     def texts(self, slots: NDArray[np.int64]) -> Texts:
         half = self._slots.half

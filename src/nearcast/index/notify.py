@@ -26,6 +26,9 @@ NOTIFICATIONS = pa.schema(
 )
 
 
+_NAME_BITS = np.uint64(33)  # of a place in `names`, below the 31 of a slot
+
+
 def net(changes: Changes) -> Changes:
     """Only the difference of each result before and after the batch.
 
@@ -35,14 +38,13 @@ def net(changes: Changes) -> Changes:
     if len(changes) == 0 or (changes.event == MATCH).all():
         return changes
     signs = np.where(changes.event == ENTER, 1, np.where(changes.event == LEAVE, -1, 0))
-    pairs = np.stack([changes.slot, changes.name_starts], axis=1)
-    _, pair = np.unique(pairs, axis=0, return_inverse=True)
-    pair = pair.reshape(-1)
-    total = np.bincount(pair, weights=signs)[pair]
-    last = np.zeros(pair.max() + 1, np.int64)
-    np.maximum.at(last, pair, np.arange(len(pair)))
-    keep = (changes.event == MATCH) | ((total == signs) & (last[pair] == np.arange(len(pair))))
-    return changes.take(np.flatnonzero(keep))
+    pairs = (changes.slot.astype(np.uint64) << _NAME_BITS) | changes.name_starts.astype(np.uint64)
+    sort = np.argsort(pairs)
+    first = np.flatnonzero(np.diff(pairs[sort], prepend=~pairs[sort[:1]]))
+    total = np.add.reduceat(signs[sort], first)
+    last = np.maximum.reduceat(sort, first)
+    matches = np.flatnonzero(changes.event == MATCH)
+    return changes.take(np.sort(np.concatenate([last[total != 0], matches])))
 
 
 def _numbers(changes: Changes) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -51,11 +53,13 @@ def _numbers(changes: Changes) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
     entered = np.flatnonzero(changes.event == ENTER)
     if len(entered) == 0:
         return offsets, np.empty(0, np.uint8)
-    texts = msgspec.json.encode(changes.distance[entered].tolist())[1:-1].split(b",")
+    encoded = msgspec.json.encode(changes.distance[entered].tolist())
+    text = np.frombuffer(encoded, np.uint8)[1:-1]
+    commas = np.flatnonzero(text == ord(","))
     lengths = np.zeros(len(changes), np.int64)
-    lengths[entered] = [len(t) for t in texts]
+    lengths[entered] = np.diff(commas, prepend=-1, append=len(text)) - 1
     np.cumsum(lengths, out=offsets[1:])
-    return offsets, np.frombuffer(b"".join(texts), np.uint8)
+    return offsets, np.delete(text, commas)
 
 
 def render(index: LocalIndex, changes: Changes) -> NDArray[np.uint8]:

@@ -177,9 +177,9 @@ class ResultStore:
 
     def close(self) -> None:
         """The batch is over: nothing is dirty."""
-        n = int(self._meta[rs.DIRTY_TOP])
-        self.state.half[self._dirty[:n], rs.DIRTY] = 0
-        self._meta[rs.DIRTY_TOP] = 0
+        if self._meta[rs.DIRTY_TOP] > 0:
+            self._meta[rs.CLOSED] += 1
+            self._meta[rs.DIRTY_TOP] = 0
 
     # -- export ------------------------------------------------------------------------------
 

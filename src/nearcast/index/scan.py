@@ -135,11 +135,10 @@ class Scan(LocalIndex):
             return KnnQuery(numbers[0], numbers[1], row["k"], where, row["window"] or None)
         return RangeQuery(decode(row["flags"] & REGION_CODE, numbers), where)
 
-    def drop(self, ids: pa.Array) -> None:
-        gone = set(ids.to_pylist())
-        for sub in self._subs:
-            if sub.row["id"] in gone:
-                sub.live, sub.end = False, sub.start  # the end is what a snapshot keeps of it
+    def drop(self, slots: NDArray[np.int64]) -> None:
+        for slot in slots.tolist():
+            sub = self._subs[slot]
+            sub.live, sub.end = False, sub.start  # the end is what a snapshot keeps of it
 
     # -- objects -----------------------------------------------------------------------------
 

@@ -36,7 +36,8 @@ NAMES_TOP = 1
 WINDOWED = 2  # subscriptions with a window
 DIRTY_TOP = 3
 OUT_TOP = 4
-FREE = 5
+CLOSED = 5  # batches so far; a slot that changed in this one has the next number in DIRTY
+FREE = 6
 META = FREE + CLASSES
 
 ENTER, LEAVE = 1, 2
@@ -122,8 +123,8 @@ def tell(r: Results, i: int, slot: int, event: int, moment: int, name: int, dist
 @njit(lean=True, forceinline=True)
 def touch(r: Results, slot: int) -> None:
     """Note that the list of `slot` changed, and how far it reaches now."""
-    if r.half[slot, DIRTY] == 0:
-        r.half[slot, DIRTY] = 1
+    if r.half[slot, DIRTY] != r.meta[CLOSED] + 1:
+        r.half[slot, DIRTY] = np.int32(r.meta[CLOSED] + 1)
         r.dirty[r.meta[DIRTY_TOP]] = slot
         r.meta[DIRTY_TOP] += 1
     length = r.half[slot, LENGTH]

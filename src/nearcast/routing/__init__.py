@@ -8,7 +8,18 @@ copy of each subscription reports and none misses an object. `ROUTERS` is the re
 - `random`: `hash` with a random re-deal every other batch, to exercise moves;
 - `kop`: knn subscriptions dealt by the frequency of their words (DkM-SKS 3.1);
 - `sop`: knn subscriptions dealt by subspaces of similar cost (DkM-SKS 3.2);
-- `dkm-sks`: knn subscriptions dealt by words and places at once (DkM-SKS 4).
+- `dkm-sks`: knn subscriptions dealt by words and places at once (DkM-SKS 4);
+- `ps2stream`: range subscriptions and objects by place, or by word where that costs less
+  (PS2Stream IV);
+- `text-frequency`: by word, words dealt by frequency (PS2Stream VI-B, as all that follow);
+- `text-hypergraph`: by word, words that occur together dealt together;
+- `text-metric`: by word, words dealt by the load a worker comes to;
+- `space-grid`: by place, runs of cells of one size;
+- `space-kd`: by place, leaves of a kd-tree;
+- `space-r`: by place, runs of leaves of an R-tree;
+- `tornado`: by place, a rectangle a shard, of equal cost (Tornado 3.1, 4.1);
+- `tornado-text`: by word, words dealt by hash (Tornado 5.1);
+- `tornado-uniform`: by place, a rectangle a shard, of equal size (Tornado 5.1).
 
 A strategy is a router with an index: `hash+pyramid`, or `hash` alone with its usual index.
 """
@@ -21,9 +32,23 @@ from nearcast.routing.dkm.dkm_sks import DkmSks
 from nearcast.routing.dkm.kop import Kop
 from nearcast.routing.dkm.plan import table_of_plan
 from nearcast.routing.dkm.sop import Sop
+from nearcast.routing.grid.router import GridRouter
+from nearcast.routing.grid.survey import RangeSurvey
+from nearcast.routing.grid.table import GridTable
 from nearcast.routing.hash import Hash
+from nearcast.routing.ps2stream.hybrid import Ps2Stream
+from nearcast.routing.ps2stream.registered import Registered
+from nearcast.routing.ps2stream.space_grid import SpaceGrid
+from nearcast.routing.ps2stream.space_kd import SpaceKd
+from nearcast.routing.ps2stream.space_r import SpaceR
+from nearcast.routing.ps2stream.text_frequency import TextFrequency
+from nearcast.routing.ps2stream.text_hypergraph import TextHypergraph
+from nearcast.routing.ps2stream.text_metric import TextMetric
 from nearcast.routing.random import Random
 from nearcast.routing.strategy import DEFAULTS, ROUTERS, Strategy, choose, parse_strategy
+from nearcast.routing.tornado.router import Tornado
+from nearcast.routing.tornado.tornado_text import TornadoText
+from nearcast.routing.tornado.tornado_uniform import TornadoUniform
 
 __all__ = [
     "DEFAULTS",
@@ -32,17 +57,31 @@ __all__ = [
     "CanMove",
     "CanPlan",
     "DkmSks",
+    "GridRouter",
+    "GridTable",
     "Hash",
     "Kop",
     "Load",
     "Placement",
+    "Ps2Stream",
     "Random",
+    "RangeSurvey",
+    "Registered",
     "Router",
     "Routes",
     "Sample",
     "Sop",
+    "SpaceGrid",
+    "SpaceKd",
+    "SpaceR",
     "Strategy",
     "Survey",
+    "TextFrequency",
+    "TextHypergraph",
+    "TextMetric",
+    "Tornado",
+    "TornadoText",
+    "TornadoUniform",
     "choose",
     "parse_strategy",
     "table_of_plan",

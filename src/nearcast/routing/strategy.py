@@ -12,9 +12,23 @@ from nearcast.routing.dkm.dkm_sks import DkmSks
 from nearcast.routing.dkm.kop import Kop
 from nearcast.routing.dkm.sop import Sop
 from nearcast.routing.hash import Hash
+from nearcast.routing.ps2stream.hybrid import Ps2Stream
+from nearcast.routing.ps2stream.space_grid import SpaceGrid
+from nearcast.routing.ps2stream.space_kd import SpaceKd
+from nearcast.routing.ps2stream.space_r import SpaceR
+from nearcast.routing.ps2stream.text_frequency import TextFrequency
+from nearcast.routing.ps2stream.text_hypergraph import TextHypergraph
+from nearcast.routing.ps2stream.text_metric import TextMetric
 from nearcast.routing.random import Random
+from nearcast.routing.tornado.router import Tornado
+from nearcast.routing.tornado.tornado_text import TornadoText
+from nearcast.routing.tornado.tornado_uniform import TornadoUniform
 
-ROUTERS: dict[str, type[Router]] = {r.name: r for r in (Broadcast, Hash, Random, Kop, Sop, DkmSks)}
+_PS2STREAM = (Ps2Stream, TextFrequency, TextHypergraph, TextMetric, SpaceGrid, SpaceKd, SpaceR)
+_TORNADO = (Tornado, TornadoText, TornadoUniform)
+ROUTERS: dict[str, type[Router]] = {
+    r.name: r for r in (Broadcast, Hash, Random, Kop, Sop, DkmSks, *_PS2STREAM, *_TORNADO)
+}
 
 # What runs unless something else is asked for, and why: `nearcast strategies` prints it.
 DEFAULTS = {

@@ -17,10 +17,6 @@ __all__ = ["LIFE_CHECKS"]
 Index = type[LocalIndex]
 
 
-def _ids(*names: str) -> pa.Array:
-    return pa.array([name.encode() for name in names], pa.large_binary())
-
-
 def check_delete_is_final(index: Index, kind: str, seed: int) -> None:
     """From its unsubscribe on, an id gets nothing; before, and of the same batch, all."""
     log = [
@@ -103,7 +99,7 @@ def check_drop_is_final(index: Index, kind: str, seed: int) -> None:
     running = index(kind, Space.PLANAR, Memory())
     assert len(step(running, first)) == 2
     running.close()
-    running.drop(_ids("moved", "unknown"))
+    running.drop(np.array([0]))
     assert running.living(first.now).tolist() == [1]
     told = go_on(running, [second])
     running.compact(second.settled)

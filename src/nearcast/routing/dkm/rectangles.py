@@ -53,13 +53,14 @@ def _clip(boxes: NDArray[np.float64], space: Box) -> NDArray[np.float64]:
 
 
 def _areas(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    return (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    with np.errstate(over="ignore"):  # in the plane one may be as large as no number is
+        return (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
 
 
 def _packing(boxes: NDArray[np.float64], space: Box) -> NDArray[np.int64]:
     """Large before small (by powers of four), then along a Z-curve through their centres."""
-    extent = np.maximum(space[2:] - space[:2], np.finfo(float).tiny)
-    centre = (boxes[:, :2] * 0.5 + boxes[:, 2:] * 0.5 - space[:2]) / extent
+    half = np.maximum(space[2:] * 0.5 - space[:2] * 0.5, np.finfo(float).tiny)
+    centre = (boxes[:, :2] * 0.25 + boxes[:, 2:] * 0.25 - space[:2] * 0.5) / half
     cell = np.minimum(centre * 2**16, 2**16 - 1).astype(np.uint64)
     curve = _spread(cell[:, 0]) | (_spread(cell[:, 1]) << np.uint64(1))
     size = np.frexp(_areas(boxes))[1] // 2

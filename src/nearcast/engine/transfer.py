@@ -1,0 +1,136 @@
+"""Moving subscriptions between shards: what leaves, the files it travels in, and taking it in.
+
+At the end of a batch a shard writes down what shall leave. It stays until the next batch begins,
+which drops it there and takes it in elsewhere (DESIGN section 4): a batch that is repeated finds
+everything in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.engine.envelope import Directions
+from nearcast.engine.files import write_atomic
+from nearcast.engine.moves import Export
+from nearcast.engine.planning import TABLE, homes_by
+from nearcast.index import LocalIndex
+from nearcast.routing import CanMove, GridRouter, Router
+from nearcast.wire.tables import CONTROLS, RESULTS, from_bytes, join, to_bytes
+
+Slots = NDArray[np.int64]
+
+
+class ExportFile(msgspec.Struct):
+    """Subscriptions on their way to other shards."""
+
+    shard: int  # where they come from
+    drops: list[int]  # slots that end there
+    shards: list[int]  # where each row goes
+    controls: bytes
+    results: bytes
+
+
+@dataclass(slots=True)
+class Moved:
+    """What came or went by a move, per kind."""
+
+    drops: dict[str, list[int]] = field(default_factory=dict)  # slots
+    controls: dict[str, pa.RecordBatch] = field(default_factory=dict)
+
+
+class Leaving(NamedTuple):
+    """What an order makes a shard do: slots to drop, and copies (slot, shard) to send."""
+
+    drops: Slots
+    slots: Slots
+    shards: Slots
+
+
+def take_in(shard: int, directions: Directions, indexes: dict[str, LocalIndex]) -> Moved:
+    """Before the batch: drop what moved away, take in what comes."""
+    moved = Moved()
+    for kind, paths in directions.imports.items():
+        index = indexes[kind]
+        came = []
+        for path in sorted(paths):
+            file = msgspec.msgpack.decode(Path(path).read_bytes(), type=ExportFile)
+            if file.shard == shard:
+                moved.drops[kind] = file.drops
+                index.drop(np.array(file.drops, np.int64))
+            else:
+                came.append(_part_of(file, np.flatnonzero(np.array(file.shards) == shard)))
+        for controls, results in came:
+            first = len(index)
+            index.apply(controls, np.zeros(controls.num_rows, np.int32))
+            slots = pa.array(results["slot"].to_numpy() + first)
+            index.restore(results.set_column(0, results.schema.field(0), slots))
+        if came:
+            moved.controls[kind] = join([c for c, _ in came], CONTROLS)
+    return moved
+
+
+def leaving(
+    router: Router, order: dict[str, Any], shard: int, index: LocalIndex, slots: Slots
+) -> Leaving:
+    """What `order` makes of the living `slots` of a shard."""
+    hashes = index.id_hashes(slots)
+    if isinstance(router, GridRouter):
+        return _by_table(router, order[TABLE], shard, index, slots, hashes)
+    if isinstance(router, CanMove):
+        target = router.select(order, shard, hashes)
+    else:
+        target = homes_by(order, shard, hashes)
+    going = np.flatnonzero(target != shard)
+    return Leaving(slots[going], slots[going], target[going])
+
+
+def _by_table(
+    router: GridRouter,
+    table: bytes,
+    shard: int,
+    index: LocalIndex,
+    slots: Slots,
+    hashes: NDArray[np.uint64],
+) -> Leaving:
+    """What a new table makes of the copies here; of all copies, the first one's shard sends."""
+    controls, _ = index.rows(slots)
+    n = router.shards
+    before = router.place(controls, hashes)
+    after = type(router)(n, table).place(controls, hashes)
+    old, new = before.rows * n + before.shards, after.rows * n + after.shards
+    here = np.arange(len(slots)) * n + shard
+    first = np.full(len(slots), n)
+    np.minimum.at(first, before.rows, before.shards)
+    sent = np.setdiff1d(new, old)
+    sent = sent[first[sent // n] == shard]
+    return Leaving(slots[~np.isin(here, new)], slots[sent // n], sent % n)
+
+
+def export(kind: str, shard: int, index: LocalIndex, going: Leaving, path: Path) -> list[Export]:
+    """Write down what leaves, with its results; nothing if nothing does."""
+    if len(going.drops) == 0 and len(going.slots) == 0:
+        return []
+    controls, results = index.rows(going.slots)
+    shards = going.shards.tolist()
+    drops = going.drops.tolist()
+    file = ExportFile(shard, drops, shards, to_bytes(controls), to_bytes(results))
+    write_atomic(path, msgspec.msgpack.encode(file))
+    return [Export(kind, str(path), index.id_hashes(going.slots).tolist(), shards)]
+
+
+def _part_of(file: ExportFile, rows: Slots) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """CONTROLS and RESULTS of some rows of an export, results counted from 0."""
+    controls = from_bytes(file.controls, CONTROLS).take(pa.array(rows))
+    results = from_bytes(file.results, RESULTS)
+    slots = results["slot"].to_numpy()
+    at = np.searchsorted(rows, slots)
+    mine = np.isin(slots, rows)
+    kept = results.filter(pa.array(mine))
+    return controls, kept.set_column(0, RESULTS.field(0), pa.array(at[mine].astype(np.int64)))

@@ -1,0 +1,58 @@
+"""The router that deals by a table of cells and words; planners make the table."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.model.errors import NearcastError
+from nearcast.routing.base import Placement, Router, Routes, Sample
+from nearcast.routing.grid.survey import RangeSurvey
+from nearcast.routing.grid.table import GridTable, pack, place, route, unpack
+
+
+class GridRouter(Router):
+    """Copies of subscriptions and objects by a `GridTable`, which is what `plan` makes.
+
+    Before there is a plan a subscription goes where its id's hash says, and objects everywhere.
+    With one, every copy reports, and who reports what is decided match by match: two copies may
+    see the same object, and the one at `table.decides` tells it.
+    """
+
+    by_id = False
+    parameters: ClassVar[dict[str, float]] = {}  # what `plan` can be told, with the usual values
+
+    def __init__(self, shards: int, table: bytes = b"") -> None:
+        super().__init__(shards, table)
+        self.grid: GridTable | None = unpack(table) if table else None
+
+    @abstractmethod
+    def prepare(
+        self, sample: Sample, survey: RangeSurvey, parameters: dict[str, float]
+    ) -> GridTable:
+        """The table for what was seen so far, with all parameters given."""
+
+    def plan(self, sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -> bytes:
+        """The table for what was seen so far, as the bytes that a router is made from."""
+        unknown = sorted(set(parameters) - set(self.parameters))
+        if unknown:
+            there = ", ".join(self.parameters) or "none"
+            raise NearcastError(f"{self.name}: no parameter {unknown[0]!r}; there are {there}")
+        return pack(self.prepare(sample, survey, self.parameters | parameters))
+
+    def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
+        """By hash before a plan, then a copy at every owner of a cell and a hook."""
+        n = controls.num_rows
+        if self.grid is None:
+            home = (id_hash % np.uint64(self.shards)).astype(np.int64)
+            return Placement(np.arange(n), home, np.ones(n, bool))
+        rows, shards = place(self.grid, controls)
+        return Placement(rows, shards, np.ones(len(rows), bool))
+
+    def route(self, objects: pa.RecordBatch) -> Routes | None:
+        """To every shard before a plan, then to the owners of the object's words in its cell."""
+        return None if self.grid is None else Routes(*route(self.grid, objects))

@@ -1,0 +1,138 @@
+"""Range subscriptions as flat arrays: what a table deals, and what a plan is made from."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.kernels.ragged import frozen
+from nearcast.kernels.slots import CONJUNCTION
+from nearcast.model.jit import njit
+from nearcast.wire.tables import lists, numbers
+
+Numbers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Reals = NDArray[np.float64]
+
+
+class RangeSurvey(NamedTuple):
+    """Subscriptions: ids, outer boxes, and the words they can hang under.
+
+    Words are the cover of an OR, or all words of a conjunction; none: any object may match.
+    """
+
+    id_hash: Words  # [n]
+    box_offsets: Numbers  # [n + 1]
+    boxes: Reals  # [b, 4] minx, miny, maxx, maxy
+    word_offsets: Numbers  # [n + 1]
+    words: Words
+    conjunction: NDArray[np.bool_]  # [n]
+
+
+def survey_of(controls: pa.RecordBatch, id_hash: Words) -> RangeSurvey:
+    """Subscribes of kind range, rows of CONTROLS, as a survey."""
+    conjunction = numbers(controls["flags"]) & CONJUNCTION != 0
+    box_offsets, boxes = _outer(
+        *lists(controls["region"], np.float64), *lists(controls["boxes"], np.float64)
+    )
+    word_offsets, words = _either(
+        *lists(controls["program"], np.uint64), *lists(controls["cover"], np.uint64), conjunction
+    )
+    return RangeSurvey(
+        *(frozen(a) for a in (id_hash, box_offsets, boxes, word_offsets, words, conjunction))
+    )
+
+
+def join(surveys: list[RangeSurvey]) -> RangeSurvey:
+    """One survey of all, an id once: copies of a subscription are alike."""
+    if not surveys:
+        none = np.zeros(1, np.int64)
+        words = np.empty(0, np.uint64)
+        return RangeSurvey(words, none, np.empty((0, 4)), none, words, np.empty(0, bool))
+    parts = [np.concatenate(columns) for columns in zip(*(_lengths(s) for s in surveys))]
+    id_hash, box_counts, boxes, word_counts, words, conjunction = parts
+    whole = RangeSurvey(
+        id_hash, _offsets(box_counts), boxes, _offsets(word_counts), words, conjunction
+    )
+    return take(whole, np.unique(id_hash, return_index=True)[1])
+
+
+def take(survey: RangeSurvey, rows: Numbers) -> RangeSurvey:
+    """Some of the subscriptions, in the order of `rows`."""
+    box_offsets, at = _gather(survey.box_offsets, rows)
+    word_offsets, of = _gather(survey.word_offsets, rows)
+    return RangeSurvey(
+        *(
+            frozen(a)
+            for a in (
+                survey.id_hash[rows],
+                box_offsets,
+                survey.boxes[at],
+                word_offsets,
+                survey.words[of],
+                survey.conjunction[rows],
+            )
+        )
+    )
+
+
+def _lengths(s: RangeSurvey) -> RangeSurvey:
+    return s._replace(box_offsets=np.diff(s.box_offsets), word_offsets=np.diff(s.word_offsets))
+
+
+def _offsets(lengths: Numbers) -> Numbers:
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+
+
+def _gather(offsets: Numbers, rows: Numbers) -> tuple[Numbers, Numbers]:
+    lengths = np.diff(offsets)[rows]
+    made = _offsets(lengths)
+    return made, np.repeat(offsets[rows] - made[:-1], lengths) + np.arange(made[-1])
+
+
+@njit
+def _outer(
+    region_offsets: Numbers, region: Reals, box_offsets: Numbers, boxes: Reals
+) -> tuple[Numbers, Reals]:
+    """The outer boxes of each row; without any, the region is its own box."""
+    n = len(region_offsets) - 1
+    offsets = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        offsets[i + 1] = offsets[i] + max((box_offsets[i + 1] - box_offsets[i]) // 4, 1)
+    out = np.empty((offsets[n], 4))
+    for i in range(n):
+        own = box_offsets[i + 1] == box_offsets[i]
+        first = region_offsets[i] if own else box_offsets[i]
+        for b in range(offsets[i], offsets[i + 1]):
+            for side in range(4):
+                out[b, side] = region[first + side] if own else boxes[first + side]
+            first += 4
+    return offsets, out
+
+
+@njit
+def _either(
+    program_offsets: Numbers,
+    program: Words,
+    cover_offsets: Numbers,
+    cover: Words,
+    conjunction: NDArray[np.bool_],
+) -> tuple[Numbers, Words]:
+    """The cover of each row, or the program where that is a conjunction."""
+    n = len(conjunction)
+    offsets = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        size = cover_offsets[i + 1] - cover_offsets[i]
+        if size == 0 and conjunction[i]:
+            size = program_offsets[i + 1] - program_offsets[i]
+        offsets[i + 1] = offsets[i] + size
+    out = np.empty(offsets[n], np.uint64)
+    for i in range(n):
+        own = cover_offsets[i + 1] == cover_offsets[i]
+        first = program_offsets[i] if own else cover_offsets[i]
+        for j in range(offsets[i + 1] - offsets[i]):
+            out[offsets[i] + j] = program[first + j] if own else cover[first + j]
+    return offsets, out

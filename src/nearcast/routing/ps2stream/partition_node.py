@@ -1,0 +1,52 @@
+"""PartitionNode of PS2Stream: a node divided by text, or by space where that is cheaper."""
+
+from __future__ import annotations
+
+from nearcast.routing.ps2stream.nodes import Node, text_nodes
+from nearcast.routing.ps2stream.space_partition import space_partition
+from nearcast.routing.ps2stream.text_metric import metric_partition
+from nearcast.routing.ps2stream.workload import Workload
+
+EVEN = 1.5  # times the mean: the most that a part of an even division has
+
+
+def text_partition(w: Workload, node: Node, p: int) -> list[Node]:
+    """The node divided by its terms into `p` nodes; fewer where there are not so many terms.
+
+    The paper does not name the algorithm; this is the best of its three baselines.
+    """
+    made = text_nodes(w, node, metric_partition(w, node, p), p)
+    return made if len(made) > 1 else [node]
+
+
+def partition_node(w: Workload, node: Node, p: int) -> list[Node]:
+    """Section IV-B, node partitioning: `p` new nodes, fewer where it cannot be divided so far.
+
+    A node of N_t by text, or by space where its words do not make `p` parts. A node of N_s by text
+    or space, whichever leaves the smaller sum of loads (by space if both do); but one that makes
+    fewer parts, or uneven ones, loses. To the letter, text-partitioning that puts all into one
+    part would win: nothing is copied.
+    """
+    if p < 2:
+        return [node]
+    by_text = text_partition(w, node, p)
+    if node.terms is not None or (node.text and loaded(by_text) == p):
+        return by_text
+    by_space = space_partition(w, node, p)
+    if node.text:
+        return max(by_text, by_space, key=loaded)
+    return min(by_space, by_text, key=lambda made: (-loaded(made), _uneven(made), total(made)))
+
+
+def total(nodes: list[Node]) -> float:
+    """The sum of loads."""
+    return sum(node.load for node in nodes)
+
+
+def loaded(nodes: list[Node]) -> int:
+    """How many nodes have any load: the parts that a division really made."""
+    return sum(node.load > 0.0 for node in nodes)
+
+
+def _uneven(nodes: list[Node]) -> bool:
+    return max(node.load for node in nodes) > EVEN * total(nodes) / len(nodes)

@@ -1,0 +1,24 @@
+"""sim_t(O, Q): the text similarity between the objects and the queries of a node."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nearcast.routing.ps2stream.nodes import Node
+from nearcast.routing.ps2stream.workload import Workload
+
+
+def text_similarity(w: Workload, node: Node) -> float:
+    """Cosine of how often objects hold each word and how often queries ask for it.
+
+    All words of a query count, also those of a conjunction that it does not hang under. A node
+    without objects, or without words in its queries, has nothing that text-partitioning could
+    keep apart: 1.
+    """
+    held = np.bincount(w.held.of(node.inside)[1], minlength=len(w.vocabulary))
+    asked = np.bincount(w.asked.of(node.queries)[1], minlength=len(w.vocabulary))
+    held[0] = asked[0] = 0  # UNIVERSAL is no word
+    squares = int(held @ held) * int(asked @ asked)
+    return int(held @ asked) / math.sqrt(squares) if squares else 1.0

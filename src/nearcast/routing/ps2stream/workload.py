@@ -1,0 +1,154 @@
+"""The workload (O, Q) that is partitioned: objects and queries in cells, words as numbers.
+
+Cuts between nodes fall on lines of a fine grid, so that the grid^t made from them is exact. From
+here on a place is a cell of that grid, and a word a *term*: its place in the vocabulary. The first
+term is `UNIVERSAL`, which every object holds; queries that any object may match hang under it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.index.posting import UNIVERSAL
+from nearcast.routing.base import Sample
+from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words, take
+from nearcast.routing.ps2stream.load import Constants, constants_of, load
+
+Region = tuple[int, int, int, int]  # first column and row, behind the last column and row
+_OUTLIERS = 1000  # one object in so many may lie outside the bounds on each side
+
+PARAMETERS = {"discard": 1.0, "side": 256.0, "queries": 200_000.0}
+
+
+class Rows(NamedTuple):
+    """Rows of terms, one behind the other."""
+
+    offsets: Numbers  # [n + 1]
+    terms: Numbers
+
+    def of(self, rows: Numbers) -> tuple[Numbers, Numbers]:
+        """(row, term) of each entry of `rows`, in that order."""
+        lengths = np.diff(self.offsets)[rows]
+        ends = np.cumsum(lengths)
+        at = np.repeat(self.offsets[rows] - (ends - lengths), lengths) + np.arange(lengths.sum())
+        return np.repeat(rows, lengths), self.terms[at]
+
+
+@dataclass(frozen=True, eq=False)
+class Workload:
+    """O and Q, laid out for planning."""
+
+    constants: Constants
+    discard: bool  # objects without a registered term are not sent (H2, section IV-C)
+    weight: float  # queries that each one here stands for
+    bounds: Reals  # [4]
+    side: int
+    vocabulary: Words  # ascending
+    frequency: Numbers  # objects that hold each term
+    column: Numbers  # of each object
+    line: Numbers
+    held: Rows  # terms of objects
+    boxes: Numbers  # [b, 4] first column and row, last column and row
+    box_query: Numbers  # [b] whose box it is
+    hooks: Rows  # terms that queries hang under
+    asked: Rows  # all terms of queries
+
+    @property
+    def queries(self) -> int:
+        """|Q|."""
+        return len(self.hooks.offsets) - 1
+
+    def load(self, objects: Any, queries: Any) -> Any:
+        """Definition 1 for so many of the objects and queries here; numbers or arrays."""
+        return load(self.constants, objects, queries * self.weight)
+
+
+def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -> Workload:
+    """The workload of a plan; of many queries, as many as `queries` says stand for all."""
+    total = len(survey.id_hash)
+    limit = max(int(parameters["queries"]), 1)
+    if total > limit:
+        survey = take(survey, np.sort(np.argsort(survey.id_hash, kind="stable")[:limit]))
+    side = max(int(parameters["side"]), 1)
+    bounds = bounds_of(sample, survey)
+    vocabulary = np.unique(np.concatenate([[UNIVERSAL], sample.words, survey.words]))
+    held = _held(sample, vocabulary)
+    frequency = np.bincount(held.terms, minlength=len(vocabulary))
+    asked = Rows(survey.word_offsets, np.searchsorted(vocabulary, survey.words))
+    columns = cells_of(survey.boxes[:, 0::2], bounds[0], bounds[2], side)
+    lines = cells_of(survey.boxes[:, 1::2], bounds[1], bounds[3], side)
+    return Workload(
+        constants_of(parameters),
+        bool(parameters["discard"]),
+        total / max(len(survey.id_hash), 1),
+        bounds,
+        side,
+        vocabulary,
+        frequency,
+        cells_of(sample.x, bounds[0], bounds[2], side),
+        cells_of(sample.y, bounds[1], bounds[3], side),
+        held,
+        np.stack([columns[:, 0], lines[:, 0], columns[:, 1], lines[:, 1]], axis=1),
+        np.repeat(np.arange(len(survey.id_hash)), np.diff(survey.box_offsets)),
+        hooks_of(asked, survey.conjunction, frequency),
+        asked,
+    )
+
+
+def bounds_of(sample: Sample, survey: RangeSurvey) -> Reals:
+    """Where nearly all objects lie; without objects, all finite edges of boxes."""
+    if len(sample.x):
+        skip = len(sample.x) // _OUTLIERS
+        xs, ys = np.sort(sample.x), np.sort(sample.y)
+        return np.array([xs[skip], ys[skip], xs[-1 - skip], ys[-1 - skip]])
+    sides = [survey.boxes[:, axis::2].ravel() for axis in range(2)]
+    xs, ys = (s[np.isfinite(s)] for s in sides)
+    if len(xs) == 0 or len(ys) == 0:
+        return np.array([0.0, 0.0, 1.0, 1.0])
+    return np.array([xs.min(), ys.min(), xs.max(), ys.max()])
+
+
+def cells_of(values: Reals, low: float, high: float, side: int) -> Numbers:
+    """Columns (or rows) of coordinates, as `grid.table` counts them."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        part = (0.5 * values - 0.5 * low) / (0.5 * high - 0.5 * low) * side
+    inside = (values > low) & (values < high)
+    part = np.where(inside, part, 0.0)
+    found = np.minimum(part.astype(np.int64), side - 1)
+    return np.where((values > low) & (values >= high), side - 1, found)
+
+
+def _held(sample: Sample, vocabulary: Words) -> Rows:
+    """The terms of objects, `UNIVERSAL` first."""
+    n = len(sample.x)
+    terms = np.searchsorted(vocabulary, sample.words)
+    offsets = sample.word_offsets + np.arange(n + 1)
+    return Rows(offsets, np.insert(terms, sample.word_offsets[:-1], 0))
+
+
+def hooks_of(asked: Rows, conjunction: NDArray[np.bool_], frequency: Numbers) -> Rows:
+    """The terms that queries hang under: all, the rarest of a conjunction, 0 where there is none.
+
+    As `grid.table.hooks` has them; terms are numbered by hash, so the smaller number wins a tie.
+    """
+    n = len(conjunction)
+    rows, terms = asked.of(np.arange(n))
+    order = np.lexsort((terms, frequency[terms], rows))
+    first = np.ones(len(rows), bool)
+    first[1:] = rows[order][1:] != rows[order][:-1]
+    keep = np.zeros(len(rows), bool)
+    keep[order[first]] = True
+    keep |= ~conjunction[rows]
+    lengths = np.bincount(rows[keep], minlength=n)
+    empty = np.flatnonzero(lengths == 0)
+    lengths[empty] = 1
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    out = np.zeros(offsets[-1], np.int64)
+    is_word = np.ones(len(out), bool)
+    is_word[offsets[empty]] = False
+    out[is_word] = terms[keep]
+    return Rows(offsets, out)

@@ -1,0 +1,56 @@
+"""`tornado`: partitions of equal cost, subscriptions placed by the search of the A-Grid."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.routing.base import Placement, Sample
+from nearcast.routing.grid.router import GridRouter
+from nearcast.routing.grid.survey import RangeSurvey, survey_of
+from nearcast.routing.grid.table import GridTable
+from nearcast.routing.ps2stream.workload import bounds_of
+from nearcast.routing.tornado.a_grid import AGrid, a_grid_of, partitions_of
+from nearcast.routing.tornado.place import place_by_search
+from nearcast.routing.tornado.table import tornado_table
+
+
+class Tornado(GridRouter):
+    """An evaluator a rectangle of cells.
+
+    `side`: cells of the fine grid along each axis; `each`: what an object costs besides the
+    queries that it is held against.
+    """
+
+    name = "tornado"
+    paper = "Tornado (Mahmood et al.)"
+    about = "space cut into one rectangle a shard, by equal cost"
+    kinds = ("range",)
+    indexes = {"range": "pyramid"}  # noqa: RUF012 -- a constant of the class
+    parameters: ClassVar[dict[str, float]] = {"side": 256.0, "each": 1.0}
+
+    def prepare(
+        self, sample: Sample, survey: RangeSurvey, parameters: dict[str, float]
+    ) -> GridTable:
+        """Section 4.1."""
+        bounds = bounds_of(sample, survey)
+        side, each = int(parameters["side"]), int(parameters["each"])
+        return tornado_table(sample, survey, bounds, side, self.shards, each)
+
+    @cached_property
+    def a_grid(self) -> AGrid:
+        """The partitions of the table."""
+        if self.grid is None:
+            raise ValueError("there are no partitions before a plan")
+        return a_grid_of(partitions_of(self.grid.cells, self.shards), len(self.grid.cells))
+
+    def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
+        """By hash before a plan, then at every partition that the search finds."""
+        if self.grid is None:
+            return super().place(controls, id_hash)
+        rows, shards = place_by_search(self.grid, self.a_grid, survey_of(controls, id_hash))
+        return Placement(rows, shards, np.ones(len(rows), bool))

@@ -1,0 +1,153 @@
+"""Tornado on the common routing table: plans, placing by the search, and what follows moves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.routing import tornado_twins as twins
+from tests.routing.grid_twins import Log, logs
+
+from nearcast.routing import Sample
+from nearcast.routing.grid import survey as sv
+from nearcast.routing.grid import table as gt
+from nearcast.routing.tornado.a_grid import a_grid_of, cells_of, partitions_of
+from nearcast.routing.tornado.balance import Settings
+from nearcast.routing.tornado.costs import partition_costs
+from nearcast.routing.tornado.decision import Decision, Move, partitions_after
+from nearcast.routing.tornado.place import place_by_search
+from nearcast.routing.tornado.repartition import repartition
+from nearcast.routing.tornado.table import (
+    after,
+    sample_costs,
+    space_table,
+    text_table,
+    tornado_table,
+    uniform_table,
+)
+from nearcast.routing.tornado.uniform import uniform_partitions
+from nearcast.wire.tables import lists, numbers
+
+quick = settings(max_examples=40)
+BOUNDS = np.array([-4.0, -4.0, 4.0, 4.0])
+
+
+def sample_of(log: Log) -> Sample:
+    x, y = numbers(log.objects["x"]), numbers(log.objects["y"])
+    return Sample(x, y, *lists(log.objects["words"], np.uint64))
+
+
+def survey_of(log: Log) -> sv.RangeSurvey:
+    return sv.survey_of(log.controls, np.arange(log.controls.num_rows).astype(np.uint64))
+
+
+def pairs(found: gt.Pairs) -> list[tuple[int, int]]:
+    return list(zip(found[0].tolist(), found[1].tolist(), strict=True))
+
+
+@quick
+@given(logs(), st.integers(1, 9), st.integers(1, 12))
+def test_the_search_places_what_the_scan_places(log: Log, side: int, shards: int) -> None:
+    table = tornado_table(sample_of(log), survey_of(log), BOUNDS, side, shards)
+    grid = a_grid_of(partitions_of(table.cells, shards), side)
+    assert pairs(place_by_search(table, grid, survey_of(log))) == pairs(
+        gt.place(table, log.controls)
+    )
+
+
+@quick
+@given(logs(), st.integers(1, 6), st.integers(0, 1))
+def test_costs_of_a_sample(log: Log, side: int, each: int) -> None:
+    sample, survey = sample_of(log), survey_of(log)
+    table = space_table(sample, BOUNDS, np.zeros((side, side), np.int32))
+    objects, queries = [], []
+    for i in range(len(sample.x)):
+        held = sample.words[sample.word_offsets[i] : sample.word_offsets[i + 1]].tolist()
+        cell = gt.column_of(table, sample.x[i]), gt.line_of(table, sample.y[i])
+        objects.append((*cell, [*held, 3]))
+    for i in range(len(survey.conjunction)):
+        own, end = survey.word_offsets[i : i + 2].tolist()
+        first, stop = gt.hooks(table, survey.words, own, end, bool(survey.conjunction[i]))
+        words = survey.words[first:stop].tolist() or [3]
+        for b in survey.boxes[survey.box_offsets[i] : survey.box_offsets[i + 1]]:
+            low = gt.column_of(table, b[0]), gt.line_of(table, b[1])
+            high = gt.column_of(table, b[2]), gt.line_of(table, b[3])
+            queries.append(((*low, *high), words))
+    twin = twins.equation_1(side, objects, queries, each)
+    assert sample_costs(table, sample, survey, each).tolist() == twin
+
+
+@quick
+@given(logs(), st.integers(1, 5))
+def test_text_routing_deals_by_words_alone(log: Log, shards: int) -> None:
+    table = text_table(sample_of(log), BOUNDS, shards)
+    for word in (3, 4, 2**40):
+        owners = {gt.owner(table, x, y, np.uint64(word)) for x in (-9.0, 0.0, 9.0) for y in (0, 5)}
+        assert len(owners) == 1
+        assert owners < set(range(shards)) or shards == 1
+
+
+def test_a_plan_without_a_sample_is_uniform() -> None:
+    nothing = Sample(np.empty(0), np.empty(0), np.zeros(1, np.int64), np.empty(0, np.uint64))
+    made = tornado_table(nothing, sv.join([]), BOUNDS, 8, 4)
+    assert sorted(np.bincount(made.cells.ravel()).tolist()) == [16] * 4
+    uniform = uniform_table(nothing, BOUNDS, 8, 4)
+    assert np.bincount(uniform.cells.ravel()).tolist() == [16] * 4
+
+
+def test_a_decision_makes_the_next_version_of_a_table() -> None:
+    nothing = Sample(np.empty(0), np.empty(0), np.zeros(1, np.int64), np.empty(0, np.uint64))
+    table = uniform_table(nothing, BOUNDS, 4, 4)
+    decision = Decision("vertical shift", (Move(1, 0, (2, 0, 2, 1)),), (), (), 1, 0, "")
+    made = after(table, decision)
+    assert made.cells.tolist() == [[0, 0, 0, 1], [0, 0, 0, 1], [2, 2, 3, 3], [2, 2, 3, 3]]
+    assert table.cells[0, 2] == 1  # versions do not change
+    assert (
+        partitions_of(made.cells, 4).tolist()
+        == partitions_after(uniform_partitions(4, 4), decision).tolist()
+    )
+    assert gt.unpack(gt.pack(made)).cells.tolist() == made.cells.tolist()
+
+
+# -- new partitions for all ----------------------------------------------------------------------
+
+
+def hot_spot(
+    rng: np.random.Generator, at: float
+) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    costs = np.zeros((64, 64), np.int64)
+    np.add.at(costs, tuple(np.clip(rng.normal(at, 4, (2, 9000)).astype(int), 0, 63)), 1)
+    np.add.at(costs, tuple(rng.integers(0, 64, (2, 2000))), 1)
+    return costs
+
+
+@pytest.mark.parametrize("shards", [2, 4, 8, 16])
+def test_new_partitions_spread_a_hot_spot(shards: int, rng: np.random.Generator) -> None:
+    old, costs = uniform_partitions(64, shards), hot_spot(rng, 50)
+    made = repartition(old, costs, [100] * shards, Settings(1.0))
+    assert made is not None
+    new = partitions_after(old, made)
+    assert twins.is_tiling([(a, b, c, d) for a, b, c, d in new.tolist()], 64)
+    assert made.after == tuple(partition_costs(costs, new).tolist())
+    assert made.before == tuple(partition_costs(costs, old).tolist())
+    assert max(made.after) <= 1.3 * costs.sum() / shards
+    assert made.c_r == max(made.before) - max(made.after)
+    assert 0 < made.c_t < 100 * shards
+    assert repartition(new, costs, [100] * shards, Settings(1.0)) is None
+
+
+def test_new_partitions_that_cost_more_than_they_bring(rng: np.random.Generator) -> None:
+    old, costs = uniform_partitions(64, 4), hot_spot(rng, 50)
+    assert repartition(old, costs, [10**6] * 4, Settings(1.0)) is None
+    assert repartition(old, costs, [0] * 4, Settings(1.0, threshold=4.0)) is None
+
+
+def test_whoever_has_most_of_a_new_partition_keeps_it() -> None:
+    costs = np.ones((4, 4), np.int64)
+    costs[0, 0] = 5
+    old = np.array([[0, 0, 3, 2], [0, 3, 3, 3]], np.int32)
+    made = repartition(old, costs, [0, 0], Settings(0.0))
+    assert made is not None
+    assert [(m.source, m.target) for m in made.moves] == [(0, 1), (1, 0)]
+    assert cells_of(partitions_after(old, made), 4)[0, 0] == 0
