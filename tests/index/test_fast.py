@@ -158,6 +158,16 @@ def test_large_regions_stay_where_they_are() -> None:
     assert len(finals) == 5 * aki.CROWDED
 
 
+def test_a_list_longer_than_the_scratch_is_read_once() -> None:
+    log = [subscribe(f"s{n}", 0, small(0, 0, "a", 9.0)) for n in range(lz.HITS + 1)]
+    log += [publish(f"o{n}", 1, 0.75, 0.5, "a") for n in range(3)]
+    index = Fast("range", Space.PLANAR, Memory())
+    (batch,) = plan(log, Space.PLANAR)
+    changes = step(index, batch)
+    assert len(changes) == changes.work.scanned == changes.work.examined == 3 * (lz.HITS + 1)
+    assert changes.work.lookups == 6  # the word that every object has is looked for as well
+
+
 # -- upkeep --------------------------------------------------------------------------------------
 
 

@@ -162,3 +162,13 @@ def test_in_one_batch_nothing_goes_too_early() -> None:
     index, told = run(log)
     assert [n["object"] for n in told] == ["before"]
     assert index._lazy.meta[lz.REMOVED] == 0
+
+
+def test_a_list_longer_than_the_scratch_is_read_once() -> None:
+    log = [subscribe(f"s{n}", 0, TWO_CELLS) for n in range(lz.HITS + 1)]
+    log += [publish(f"o{n}", 1, 0.75, 0.5, "a") for n in range(3)]
+    index = Gi2("range", Space.PLANAR, Memory())
+    (batch,) = plan(log, Space.PLANAR)
+    changes = step(index, batch)
+    assert len(changes) == changes.work.scanned == changes.work.examined == 3 * (lz.HITS + 1)
+    assert changes.work.lookups == 3

@@ -9,9 +9,20 @@ from numpy.typing import NDArray
 
 from nearcast.index import aki
 from nearcast.index.aki import CHILD, FREQUENT, PARENT, PATH, Fast
-from nearcast.index.lazy import LEFT, Lazy, may_leave, read, read_late
+from nearcast.index.lazy import (
+    DONE,
+    FULL,
+    HITS,
+    LEFT,
+    SHORT,
+    Lazy,
+    collect,
+    collect_late,
+    decide,
+    may_leave,
+)
 from nearcast.index.posting import SEEN, UNIVERSAL, Index
-from nearcast.index.range_match import EXAMINED, LOOKUPS, NEXT, SCANNED
+from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED
 from nearcast.kernels import postings as pl
 from nearcast.kernels import shared_lists as ls
 from nearcast.kernels import slots as sl
@@ -27,6 +38,7 @@ class Search(NamedTuple):
     nodes: NDArray[np.int64]  # of these words in the cell in hand
     keys: NDArray[np.uint64]  # [PATH + 1]: the path in hand
     following: NDArray[np.int64]  # [PATH + 1]: the next word to try on it
+    hits: NDArray[np.int64]  # slots that the object may match
 
 
 def make_search(longest: int) -> Search:
@@ -36,71 +48,53 @@ def make_search(longest: int) -> Search:
         np.empty(longest + 1, np.int64),
         np.empty(PATH + 1, np.uint64),
         np.empty(PATH + 1, np.int64),
+        np.empty(HITS, np.int64),
     )
 
 
-@njit
-def _read_list(
-    ix: Index,
-    f: Fast,
-    lazy: Lazy,
-    number: int,
-    space: int,
-    o: ObjectColumns,
-    i: int,
-    out: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> bool:
-    if number < 0:
-        return True
+@njit(lean=True)
+def _collect_list(
+    f: Fast, number: int, x: float, y: float, q: Search, n: int, counts: NDArray[np.int64]
+) -> int:
+    """Add the hits of a list to n hits; how many there are then, -1 if too many."""
+    if number < 0 or n < 0:
+        return n
     s = f.lists
     first, length = np.int64(s.heads[number, ls.FIRST]), np.int64(s.heads[number, ls.COUNT])
-    return read(ix, lazy, s.pool, s.boxes, first, length, space, o, i, out, counts)
+    counts[SCANNED] += length
+    return collect(s.pool, s.boxes, first, length, x, y, q.hits, n)
 
 
-@njit
-def _read_node(
-    ix: Index,
-    f: Fast,
-    lazy: Lazy,
-    row: int,
-    space: int,
-    o: ObjectColumns,
-    i: int,
-    out: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> bool:
-    """Read all that hangs on a node itself; False if `out` is full."""
-    if not _read_list(ix, f, lazy, aki.list_of(f, row), space, o, i, out, counts):
-        return False
-    return _read_list(ix, f, lazy, aki.finals_of(f, row), space, o, i, out, counts)
+@njit(lean=True)
+def _collect_node(
+    f: Fast, row: int, x: float, y: float, q: Search, n: int, counts: NDArray[np.int64]
+) -> int:
+    """The same of all that hangs on a node itself."""
+    n = _collect_list(f, aki.list_of(f, row), x, y, q, n, counts)
+    return _collect_list(f, aki.finals_of(f, row), x, y, q, n, counts)
 
 
-@njit
+@njit(lean=True)
 def _follow(
-    ix: Index,
     f: Fast,
-    lazy: Lazy,
     q: Search,
     begin: int,
+    words: int,
+    x: float,
+    y: float,
     n: int,
-    space: int,
-    o: ObjectColumns,
-    i: int,
-    out: NDArray[np.int64],
     counts: NDArray[np.int64],
-) -> bool:
-    """Read every path of frequent words that begins with word `begin`; False if `out` is full."""
-    if not _read_node(ix, f, lazy, q.nodes[begin], space, o, i, out, counts):
-        return False
-    if not f.nodes[q.nodes[begin], aki.INFO] & PARENT:
-        return True
+) -> int:
+    """The same of every path of the frequent `words` that begins with number `begin` of them."""
+    n = _collect_node(f, q.nodes[begin], x, y, q, n, counts)
+    if f.nodes[q.nodes[begin], aki.INFO] & PARENT == np.uint64(0):
+        return n
     q.keys[0] = f.nodes[q.nodes[begin], aki.KEY]
     q.following[0] = begin + 1
     top = 0
     while top >= 0:
         j = q.following[top]
-        if j >= n:
+        if j >= words:
             top -= 1
             continue
         q.following[top] = j + 1
@@ -108,43 +102,35 @@ def _follow(
         row = pl.find(f.nodes, key_in(q.keys[top], q.words[j]))
         if row < 0:
             continue
-        if not _read_node(ix, f, lazy, row, space, o, i, out, counts):
-            return False
-        if f.nodes[row, aki.INFO] & PARENT:
+        n = _collect_node(f, row, x, y, q, n, counts)
+        if f.nodes[row, aki.INFO] & PARENT != np.uint64(0):
             top += 1
             q.keys[top] = f.nodes[row, aki.KEY]
             q.following[top] = j + 1
-    return True
+    return n
 
 
-@njit
-def _match_one(
-    ix: Index,
-    f: Fast,
-    lazy: Lazy,
-    q: Search,
-    space: int,
-    o: ObjectColumns,
-    i: int,
-    out: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> bool:
-    """Matches of object number `i`, level by level; False if `out` is full.
+@njit(lean=True)
+def _collect(
+    ix: Index, f: Fast, lazy: Lazy, q: Search, o: ObjectColumns, i: int, counts: NDArray[np.int64]
+) -> int:
+    """Hits of object number `i`, level by level; -1 if there are too many.
 
     What went down a level has only keywords that are frequent where it was: the others need not
     be looked for further down.
     """
     row = o.order[i]
+    x, y = o.x[row], o.y[row]
     q.words[0] = UNIVERSAL
-    n = 1
+    words = 1
     for w in range(o.word_offsets[row], o.word_offsets[row + 1]):
-        q.words[n] = o.words[w]
-        n += 1
+        q.words[words] = o.words[w]
+        words += 1
+    n = 0
     for depth in range(f.meta[aki.DEEPEST] + 1):
-        column, line = aki.place_of(f, depth, o.x[row]), aki.place_of(f, depth, o.y[row])
-        cell = aki.cell_of(depth, column, line)
+        cell = aki.cell_of(depth, aki.place_of(f, depth, x), aki.place_of(f, depth, y))
         frequent = 0
-        for a in range(n):
+        for a in range(words):
             word = q.words[a]
             counts[LOOKUPS] += 1
             node = pl.find(f.nodes, key_in(cell, word))
@@ -154,15 +140,14 @@ def _match_one(
                 q.words[frequent] = word
                 q.nodes[frequent] = node
                 frequent += 1
-            elif not _read_list(ix, f, lazy, aki.list_of(f, node), space, o, i, out, counts):
-                return False
-        n = frequent
-        if n == 0:
+            else:
+                n = _collect_list(f, aki.list_of(f, node), x, y, q, n, counts)
+        words = frequent
+        if words == 0:
             break
-        for a in range(n):
-            if not _follow(ix, f, lazy, q, a, n, space, o, i, out, counts):
-                return False
-    return read_late(ix, lazy, space, o, i, out, counts)
+        for a in range(words):
+            n = _follow(f, q, a, words, x, y, n, counts)
+    return collect_late(ix, lazy, o, i, q.hits, n, counts)
 
 
 @njit
@@ -175,23 +160,27 @@ def match_fast(
     o: ObjectColumns,
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
-) -> bool:
+) -> int:
     """Matches of the objects from number `counts[NEXT]` on: rows (object number, slot) of `out`.
 
-    False if `out` is full; call again with a new one. The object that was being decided is then
-    decided again: its work counts once, and stamps keep a match from being told twice.
+    DONE, or FULL or SHORT: call again with a new `out`, or with longer hits. The object that was
+    being decided is then decided again: its work counts once, and stamps keep a match from being
+    told twice.
     """
     for i in range(counts[NEXT], len(o.order)):
-        before = (counts[EXAMINED], counts[LOOKUPS], counts[SCANNED])
+        before = (counts[EXAMINED] - counts[FOUND], counts[LOOKUPS], counts[SCANNED])
         counts[NEXT] = i
-        if not _match_one(ix, f, lazy, q, space, o, i, out, counts):
+        hits = _collect(ix, f, lazy, q, o, i, counts)
+        if hits != 0 and (hits < 0 or not decide(ix, lazy, space, o, i, q.hits, hits, out, counts)):
+            # What has matched is stamped, and not examined again.
             counts[EXAMINED], counts[LOOKUPS], counts[SCANNED] = before
-            return False
+            counts[EXAMINED] += counts[FOUND]
+            return SHORT if hits < 0 else FULL
         until = o.until[o.order[i]]
         f.meta[aki.LATEST] = until if f.meta[aki.MATCHED] == 0 else max(until, f.meta[aki.LATEST])
         f.meta[aki.MATCHED] += 1
     ix.slots.meta[sl.CLOCK] += len(o.order)
-    return True
+    return DONE
 
 
 # -- upkeep ------------------------------------------------------------------------------------

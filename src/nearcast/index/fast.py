@@ -124,6 +124,9 @@ class Fast(LazyIndex):
 
     def _finder(self, objects: ObjectColumns) -> Finder:
         search = aki_match.make_search(int(np.diff(objects.word_offsets).max(initial=0)))
-        return lambda out, counts: aki_match.match_fast(
-            self._index, self._fast, self._lazy, search, self.space.code, objects, out, counts
+        return self._retried(
+            search,
+            lambda q, out, counts: aki_match.match_fast(
+                self._index, self._fast, self._lazy, q, self.space.code, objects, out, counts
+            ),
         )

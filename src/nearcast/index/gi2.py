@@ -55,6 +55,9 @@ class Gi2(LazyIndex):
 
     def _finder(self, objects: ObjectColumns) -> Finder:
         lookups = gl.make_lookups(int(np.diff(objects.word_offsets).max(initial=0)))
-        return lambda out, counts: gl.match_grid(
-            self._index, self._grid, self._lazy, self.space.code, objects, lookups, out, counts
+        return self._retried(
+            lookups,
+            lambda st, out, counts: gl.match_grid(
+                self._index, self._grid, self._lazy, self.space.code, objects, st, out, counts
+            ),
         )

@@ -7,9 +7,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.lazy import NOTED, Lazy, boxes_of, may_leave, read, read_late
+from nearcast.index.lazy import (
+    DONE,
+    FULL,
+    HITS,
+    NOTED,
+    SHORT,
+    Lazy,
+    boxes_of,
+    collect,
+    collect_late,
+    decide,
+    may_leave,
+)
 from nearcast.index.posting import POSTED, UNIVERSAL, Index, fits, hooks, outward
-from nearcast.index.range_match import EXAMINED, LOOKUPS, NEXT, SCANNED, TOUCHED
+from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED, TOUCHED
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_hash, key_in
@@ -35,12 +47,18 @@ class Lookups(NamedTuple):
     number: NDArray[np.int32]  # of the object
     key: NDArray[np.uint64]
     row: NDArray[np.int64]  # of the list found
+    hits: NDArray[np.int64]  # slots that one object may match
 
 
 def make_lookups(longest: int) -> Lookups:
     """Scratch for objects of up to `longest` words."""
     n = _LOOKUPS + 2 * (longest + 1)
-    return Lookups(np.empty(n, np.int32), np.empty(n, np.uint64), np.empty(n, np.int64))
+    return Lookups(
+        np.empty(n, np.int32),
+        np.empty(n, np.uint64),
+        np.empty(n, np.int64),
+        np.empty(HITS, np.int64),
+    )
 
 
 @njit
@@ -223,32 +241,34 @@ def _purge(ix: Index, lazy: Lazy, row: int, until: int, box: NDArray[np.float32]
         pl.sweep(p, row)
 
 
-@njit
-def _match_one(
+@njit(lean=True)
+def _collect(
     ix: Index,
     lazy: Lazy,
-    space: int,
     o: ObjectColumns,
     i: int,
     st: Lookups,
     first: int,
     stop: int,
     box: NDArray[np.float32],
-    out: NDArray[np.int64],
     counts: NDArray[np.int64],
-) -> bool:
-    """Matches of object number `i`, whose look-ups are [first, stop); False if `out` is full."""
+) -> int:
+    """Hits of object number `i`, whose look-ups are [first, stop); -1 if there are too many."""
     p = ix.lists
+    row = o.order[i]
+    n = 0
     for j in range(first, stop):
         counts[LOOKUPS] += 1
         if st.row[j] < 0:
             continue
         start, length = pl.entries(p, st.row[j])
-        if not read(ix, lazy, p.pool, p.boxes, start, length, space, o, i, out, counts):
-            return False
+        counts[SCANNED] += length
+        n = collect(p.pool, p.boxes, start, length, o.x[row], o.y[row], st.hits, n)
+        if n < 0:
+            return -1
         if lazy.meta[NOTED] > 0:
-            _purge(ix, lazy, st.row[j], o.until[o.order[i]], box)
-    return read_late(ix, lazy, space, o, i, out, counts)
+            _purge(ix, lazy, st.row[j], o.until[row], box)
+    return collect_late(ix, lazy, o, i, st.hits, n, counts)
 
 
 @njit
@@ -261,11 +281,12 @@ def match_grid(
     st: Lookups,
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
-) -> bool:
+) -> int:
     """Matches of the objects from number `counts[NEXT]` on: rows (object number, slot) of `out`.
 
-    False if `out` is full; call again with a new one. The object that was being decided is then
-    decided again: its work counts once, and stamps keep a match from being told twice.
+    DONE, or FULL or SHORT: call again with a new `out`, or with longer hits. The object that was
+    being decided is then decided again: its work counts once, and stamps keep a match from being
+    told twice.
     """
     box = np.empty(4, np.float32)
     while counts[NEXT] < len(o.order):
@@ -277,11 +298,16 @@ def match_grid(
             stop = first
             while stop < n and st.number[stop] == i:
                 stop += 1
-            before = (counts[EXAMINED], counts[LOOKUPS], counts[SCANNED])
-            if not _match_one(ix, lazy, space, o, i, st, first, stop, box, out, counts):
+            before = (counts[EXAMINED] - counts[FOUND], counts[LOOKUPS], counts[SCANNED])
+            hits = _collect(ix, lazy, o, i, st, first, stop, box, counts)
+            if hits != 0 and (
+                hits < 0 or not decide(ix, lazy, space, o, i, st.hits, hits, out, counts)
+            ):
+                # What has matched is stamped, and not examined again.
                 counts[EXAMINED], counts[LOOKUPS], counts[SCANNED] = before
-                return False
+                counts[EXAMINED] += counts[FOUND]
+                return SHORT if hits < 0 else FULL
             counts[NEXT] = i + 1
             first = stop
     ix.slots.meta[sl.CLOCK] += len(o.order)
-    return True
+    return DONE

@@ -30,6 +30,10 @@ MOVED = 3  # those of them that hang on late lists: all but what moved to anothe
 HORIZON = 4  # the latest end among them
 META = 5
 
+# how matching may end
+DONE, FULL, SHORT = 0, 1, 2  # FULL: no more room for matches; SHORT: nor for hits of one object
+HITS = 4096  # of one object, to begin with
+
 _LATE = 500  # in place of a level of cells
 _ONE = np.uint64(1)
 _SIX = np.int64(6)
@@ -130,83 +134,86 @@ def may_leave(ix: Index, lazy: Lazy, slot: int, until: int, box: NDArray[np.floa
     return True
 
 
-@njit
-def examine(
-    ix: Index,
-    lazy: Lazy,
-    space: int,
-    o: ObjectColumns,
-    i: int,
-    slot: int,
-    out: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> bool:
-    """Decide whether object number `i` matches `slot`; False if `out` is full."""
-    stamp = np.int32(ix.slots.meta[sl.CLOCK] + i)
-    if ix.slots.half[slot, sl.STAMP] == stamp:
-        return True
-    counts[EXAMINED] += 1
-    row = o.order[i]
-    if _matches(ix, space, slot, o, i, row):
-        if counts[FOUND] == len(out):
-            return False
-        out[counts[FOUND], 0] = i
-        out[counts[FOUND], 1] = slot
-        counts[FOUND] += 1
-        ix.slots.half[slot, sl.STAMP] = stamp
-    elif ended(ix, slot, o.until[row]):
-        note(lazy, slot)
-    return True
+# -- reading lists -----------------------------------------------------------------------------
 
 
-@njit
-def read(
-    ix: Index,
-    lazy: Lazy,
+@njit(lean=True)
+def collect(
     pool: NDArray[np.int32],
     boxes: NDArray[np.float32],
     first: int,
     length: int,
-    space: int,
-    o: ObjectColumns,
-    i: int,
-    out: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> bool:
-    """Read `length` entries from `first` on for object number `i`; False if `out` is full."""
-    row = o.order[i]
-    x, y = o.x[row], o.y[row]
-    counts[SCANNED] += length
+    x: float,
+    y: float,
+    hits: NDArray[np.int64],
+    n: int,
+) -> int:
+    """Put slots of the `length` entries from `first` on whose box holds (x, y) behind n `hits`.
+
+    How many hits there are then; -1 if `hits` might be too short.
+    """
+    if n + length > len(hits):
+        return -1
     for e in range(first, first + length):
-        if (
-            (x >= boxes[e, 1]) & (y >= boxes[e, 2]) & (x <= boxes[e, 3]) & (y <= boxes[e, 4])
-        ) and not examine(ix, lazy, space, o, i, np.int64(pool[e, 0]), out, counts):
-            return False
-    return True
+        hits[n] = pool[e, 0]
+        n += (x >= boxes[e, 1]) & (y >= boxes[e, 2]) & (x <= boxes[e, 3]) & (y <= boxes[e, 4])
+    return n
 
 
-@njit
-def read_late(
+@njit(lean=True)
+def collect_late(
     ix: Index,
     lazy: Lazy,
-    space: int,
     o: ObjectColumns,
     i: int,
-    out: NDArray[np.int64],
+    hits: NDArray[np.int64],
+    n: int,
     counts: NDArray[np.int64],
-) -> bool:
-    """Look for object `i`, if it is late, on late lists; False if `out` is full."""
+) -> int:
+    """The same from late lists, for object number `i` if it is late."""
     row = o.order[i]
     if lazy.meta[MOVED] == 0 or o.until[row] >= lazy.meta[HORIZON]:
-        return True
+        return n
     p = ix.lists
     first = o.word_offsets[row]
     for w in range(first - 1, o.word_offsets[row + 1]):
         word = o.words[w] if w >= first else UNIVERSAL
         counts[LOOKUPS] += 1
         found = pl.find(p.table, late_key(word))
-        if found >= 0:
+        if found >= 0 and n >= 0:
             start, length = pl.entries(p, found)
-            if not read(ix, lazy, p.pool, p.boxes, start, length, space, o, i, out, counts):
+            counts[SCANNED] += length
+            n = collect(p.pool, p.boxes, start, length, o.x[row], o.y[row], hits, n)
+    return n
+
+
+@njit
+def decide(
+    ix: Index,
+    lazy: Lazy,
+    space: int,
+    o: ObjectColumns,
+    i: int,
+    hits: NDArray[np.int64],
+    n: int,
+    out: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> bool:
+    """Decide which of n `hits` object number `i` matches; False if `out` is full."""
+    stamp = np.int32(ix.slots.meta[sl.CLOCK] + i)
+    row = o.order[i]
+    for h in range(n):
+        slot = hits[h]
+        if ix.slots.half[slot, sl.STAMP] == stamp:
+            continue
+        counts[EXAMINED] += 1
+        if _matches(ix, space, slot, o, i, row):
+            if counts[FOUND] == len(out):
                 return False
+            out[counts[FOUND], 0] = i
+            out[counts[FOUND], 1] = slot
+            counts[FOUND] += 1
+            ix.slots.half[slot, sl.STAMP] = stamp
+        elif ended(ix, slot, o.until[row]):
+            note(lazy, slot)
     return True

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.index import lazy as lz
+from nearcast.index.aki_match import Search
 from nearcast.index.balls import EVERYWHERE
-from nearcast.index.compiled import CompiledIndex
+from nearcast.index.compiled import CompiledIndex, Finder
+from nearcast.index.gi2_lists import Lookups
 from nearcast.kernels import slots as sl
+
+_Scratch = TypeVar("_Scratch", Lookups, Search)
+_Match = Callable[[_Scratch, NDArray[np.int64], NDArray[np.int64]], int]
 
 
 class LazyIndex(CompiledIndex):
@@ -28,6 +36,17 @@ class LazyIndex(CompiledIndex):
             get("left", np.uint64, 1, bits),
             get("lazy", np.int64, 1, lz.META)[: lz.META],
         )
+
+    def _retried(self, scratch: _Scratch, match: _Match[_Scratch]) -> Finder:
+        """A finder that calls `match` again, with longer hits, where they were too short."""
+
+        def find(out: NDArray[np.int64], counts: NDArray[np.int64]) -> bool:
+            nonlocal scratch
+            while (ended := match(scratch, out, counts)) == lz.SHORT:
+                scratch = scratch._replace(hits=np.empty(4 * len(scratch.hits), np.int64))
+            return ended == lz.DONE
+
+        return find
 
     def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
         """Apply subscribes and unsubscribes; what they end is noted."""
