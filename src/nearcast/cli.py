@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -231,15 +231,22 @@ def _bench(args: argparse.Namespace) -> int:
     return 0
 
 
-def _bench_dkm_sks(args: argparse.Namespace) -> int:
-    from nearcast.bench.dkm_full import run_full
-    from nearcast.bench.dkm_sks import Setting, plots, run
-    from nearcast.bench.dkm_spark import run_spark
+def _progress(args: argparse.Namespace) -> Callable[[str], None]:
+    """Where an experiment tells how far it is."""
 
     def say(text: str) -> None:
         if not args.json:
             print(text, file=sys.stderr, flush=True)
 
+    return say
+
+
+def _bench_dkm_sks(args: argparse.Namespace) -> int:
+    from nearcast.bench.dkm_full import run_full
+    from nearcast.bench.dkm_sks import Setting, plots, run
+    from nearcast.bench.dkm_spark import run_spark
+
+    say = _progress(args)
     setting = Setting(
         workload=args.workload,
         subscriptions=args.subscriptions or (10_000_000 if args.full else 200_000),
@@ -277,10 +284,7 @@ def _bench_range_index(args: argparse.Namespace) -> int:
     from nearcast.bench.range_index import run
     from nearcast.bench.range_stream import Setting
 
-    def say(text: str) -> None:
-        if not args.json:
-            print(text, file=sys.stderr, flush=True)
-
+    say = _progress(args)
     setting = Setting(
         queries=args.queries or args.subscriptions or Setting().queries,
         objects=args.objects or Setting().objects,

@@ -10,8 +10,7 @@ import numpy as np
 
 from nearcast.index.aki import CROWDED, DEPTHS, PATH, THRESHOLD
 from nearcast.index.compiled import CompiledIndex
-from nearcast.index.lazy import boxes_of
-from nearcast.index.posting import UNIVERSAL, outward
+from nearcast.index.posting import UNIVERSAL, boxes_of, outward
 from nearcast.kernels import slots as sl
 
 Box = tuple[float, float, float, float]

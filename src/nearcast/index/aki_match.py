@@ -11,18 +11,17 @@ from nearcast.index import aki
 from nearcast.index.aki import CHILD, FREQUENT, PARENT, PATH, Fast
 from nearcast.index.lazy import (
     DONE,
-    FULL,
     HITS,
     LEFT,
-    SHORT,
     Lazy,
     collect,
     collect_late,
-    decide,
     may_leave,
+    settle,
+    work_so_far,
 )
 from nearcast.index.posting import SEEN, UNIVERSAL, Index
-from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED
+from nearcast.index.range_match import LOOKUPS, NEXT, SCANNED
 from nearcast.kernels import postings as pl
 from nearcast.kernels import shared_lists as ls
 from nearcast.kernels import slots as sl
@@ -168,14 +167,13 @@ def match_fast(
     told twice.
     """
     for i in range(counts[NEXT], len(o.order)):
-        before = (counts[EXAMINED] - counts[FOUND], counts[LOOKUPS], counts[SCANNED])
+        before = work_so_far(counts)
         counts[NEXT] = i
         hits = _collect(ix, f, lazy, q, o, i, counts)
-        if hits != 0 and (hits < 0 or not decide(ix, lazy, space, o, i, q.hits, hits, out, counts)):
-            # What has matched is stamped, and not examined again.
-            counts[EXAMINED], counts[LOOKUPS], counts[SCANNED] = before
-            counts[EXAMINED] += counts[FOUND]
-            return SHORT if hits < 0 else FULL
+        if hits != 0:
+            end = settle(ix, lazy, space, o, i, q.hits, hits, out, counts, before)
+            if end != DONE:
+                return end
         until = o.until[o.order[i]]
         f.meta[aki.LATEST] = until if f.meta[aki.MATCHED] == 0 else max(until, f.meta[aki.LATEST])
         f.meta[aki.MATCHED] += 1

@@ -26,8 +26,8 @@ from nearcast.index.aki_hang import (
     hang,
     push,
 )
-from nearcast.index.lazy import Lazy, boxes_of, is_set
-from nearcast.index.posting import POSTED, UNIVERSAL, Index, fits, hooks, outward
+from nearcast.index.lazy import Lazy, is_set
+from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward
 from nearcast.kernels import shared_lists as ls
 from nearcast.kernels import slots as sl
 from nearcast.kernels.squares import LARGEST, SMALLEST, exponent_of

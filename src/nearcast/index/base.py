@@ -82,6 +82,23 @@ class Texts:
     tail_lengths: NDArray[np.int64]
 
 
+Asked = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]
+
+
+def asked_by(controls: pa.RecordBatch) -> Asked:
+    """Words that rows of CONTROLS hang under: (offsets, words, which rows are conjunctions).
+
+    The cover of an OR, all words of a conjunction; none: any object may match.
+    """
+    conjunction = numbers(controls["flags"]) & CONJUNCTION != 0
+    covers, cover = lists(controls["cover"], np.uint64)
+    programs, program = lists(controls["program"], np.uint64)
+    by_cover = np.diff(covers) > 0
+    lengths = np.where(by_cover, np.diff(covers), np.where(conjunction, np.diff(programs), 0))
+    starts = np.where(by_cover, covers[:-1], programs[:-1] + len(cover))
+    return *gather(np.concatenate([cover, program]), starts, lengths), conjunction
+
+
 class LocalIndex(ABC):
     """One kind of subscriptions on one shard.
 
@@ -158,21 +175,9 @@ class LocalIndex(ABC):
         offsets, data = gather(texts.text, texts.starts, texts.id_lengths)
         return hash_ids(data, offsets)
 
-    def asked(
-        self, slots: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
-        """Words that slots hang under: (offsets, words, which are conjunctions).
-
-        The cover of an OR, all words of a conjunction; none: any object may match.
-        """
-        controls, _ = self.rows(slots)
-        conjunction = numbers(controls["flags"]) & CONJUNCTION != 0
-        covers, cover = lists(controls["cover"], np.uint64)
-        programs, program = lists(controls["program"], np.uint64)
-        by_cover = np.diff(covers) > 0
-        lengths = np.where(by_cover, np.diff(covers), np.where(conjunction, np.diff(programs), 0))
-        starts = np.where(by_cover, covers[:-1], programs[:-1] + len(cover))
-        return *gather(np.concatenate([cover, program]), starts, lengths), conjunction
+    def asked(self, slots: NDArray[np.int64]) -> Asked:
+        """What `asked_by` says of slots."""
+        return asked_by(self.rows(slots)[0])
 
     def compact(self, now: int) -> None:
         """Forget what sees nothing at or after `now`, and number the rest anew."""

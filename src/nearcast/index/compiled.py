@@ -19,7 +19,7 @@ from nearcast.index.balls import (
     make_scratch,
     post_balls,
 )
-from nearcast.index.base import MATCH, Changes, LocalIndex, Texts, Work
+from nearcast.index.base import MATCH, Asked, Changes, LocalIndex, Texts, Work
 from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
@@ -432,9 +432,7 @@ class CompiledIndex(LocalIndex):
             results = results.filter(pc.greater(pc.list_value_length(results["distance"]), 0))
         return controls, results
 
-    def asked(
-        self, slots: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]:
+    def asked(self, slots: NDArray[np.int64]) -> Asked:
         half = self._slots.half[slots].astype(np.int64)
         conjunction: NDArray[np.bool_] = half[:, sl.FLAGS] & sl.CONJUNCTION != 0
         body, program, cover = (

@@ -9,19 +9,17 @@ from numpy.typing import NDArray
 
 from nearcast.index.lazy import (
     DONE,
-    FULL,
     HITS,
     NOTED,
-    SHORT,
     Lazy,
-    boxes_of,
     collect,
     collect_late,
-    decide,
     may_leave,
+    settle,
+    work_so_far,
 )
-from nearcast.index.posting import POSTED, UNIVERSAL, Index, fits, hooks, outward
-from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED, TOUCHED
+from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward
+from nearcast.index.range_match import LOOKUPS, NEXT, SCANNED, TOUCHED
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_hash, key_in
@@ -298,15 +296,12 @@ def match_grid(
             stop = first
             while stop < n and st.number[stop] == i:
                 stop += 1
-            before = (counts[EXAMINED] - counts[FOUND], counts[LOOKUPS], counts[SCANNED])
+            before = work_so_far(counts)
             hits = _collect(ix, lazy, o, i, st, first, stop, box, counts)
-            if hits != 0 and (
-                hits < 0 or not decide(ix, lazy, space, o, i, st.hits, hits, out, counts)
-            ):
-                # What has matched is stamped, and not examined again.
-                counts[EXAMINED], counts[LOOKUPS], counts[SCANNED] = before
-                counts[EXAMINED] += counts[FOUND]
-                return SHORT if hits < 0 else FULL
+            if hits != 0:
+                end = settle(ix, lazy, space, o, i, st.hits, hits, out, counts, before)
+                if end != DONE:
+                    return end
             counts[NEXT] = i + 1
             first = stop
     ix.slots.meta[sl.CLOCK] += len(o.order)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.posting import UNIVERSAL, Index, fits, hooks, outward
-from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, SCANNED, _matches
+from nearcast.index.posting import UNIVERSAL, Index, boxes_of, fits, hooks, outward
+from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, SCANNED, matches
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import cell_hash, key_in
@@ -80,17 +80,6 @@ def ended(ix: Index, slot: int, until: int) -> bool:
     if not ix.slots.half[slot, sl.FLAGS] & sl.LIVE:
         return True
     return bool(ix.slots.half[slot, sl.ENDS] < 0 and ix.slots.rows[slot, sl.END] <= until)
-
-
-@njit(lean=True)
-def boxes_of(ix: Index, slot: int) -> tuple[int, int]:
-    """(first, number) of the outward boxes of the region of `slot`, in the heap, four each."""
-    half = ix.slots.half
-    first = ix.slots.rows[slot, sl.BODY] + half[slot, sl.PROGRAM] + half[slot, sl.COVER]
-    boxes = (half[slot, sl.FLAGS] >> sl.BOXES_SHIFT) & sl.BOXES_MASK
-    if boxes > 0:
-        first += half[slot, sl.REGION]
-    return first, max(np.int64(boxes), 1)
 
 
 @njit(lean=True)
@@ -207,7 +196,7 @@ def decide(
         if ix.slots.half[slot, sl.STAMP] == stamp:
             continue
         counts[EXAMINED] += 1
-        if _matches(ix, space, slot, o, i, row):
+        if matches(ix, space, slot, o, i, row):
             if counts[FOUND] == len(out):
                 return False
             out[counts[FOUND], 0] = i
@@ -217,3 +206,34 @@ def decide(
         elif ended(ix, slot, o.until[row]):
             note(lazy, slot)
     return True
+
+
+@njit
+def settle(
+    ix: Index,
+    lazy: Lazy,
+    space: int,
+    o: ObjectColumns,
+    i: int,
+    hits: NDArray[np.int64],
+    n: int,
+    out: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    before: tuple[int, int, int],
+) -> int:
+    """Decide n hits of object number `i`, -1 if they were too many: DONE, FULL or SHORT.
+
+    Unless it is done the object will be decided again, and its work must count once: `before` is
+    what `work_so_far` said before its hits were collected.
+    """
+    if n >= 0 and decide(ix, lazy, space, o, i, hits, n, out, counts):
+        return DONE
+    counts[EXAMINED], counts[LOOKUPS], counts[SCANNED] = before
+    counts[EXAMINED] += counts[FOUND]  # what has matched is stamped, and not examined again
+    return SHORT if n < 0 else FULL
+
+
+@njit(lean=True)
+def work_so_far(counts: NDArray[np.int64]) -> tuple[int, int, int]:
+    """(examined in vain, look-ups, entries read)."""
+    return counts[EXAMINED] - counts[FOUND], counts[LOOKUPS], counts[SCANNED]

@@ -14,7 +14,6 @@ from nearcast.index.aki_match import Search
 from nearcast.index.balls import EVERYWHERE
 from nearcast.index.compiled import CompiledIndex, Finder
 from nearcast.index.gi2_lists import Lookups
-from nearcast.kernels import slots as sl
 
 _Scratch = TypeVar("_Scratch", Lookups, Search)
 _Match = Callable[[_Scratch, NDArray[np.int64], NDArray[np.int64]], int]
@@ -53,8 +52,7 @@ class LazyIndex(CompiledIndex):
         super().apply(controls, at)
         lz.note_all(self._lazy, self.ended())
 
-    def drop(self, ids: pa.Array) -> None:
-        """These ids moved away; that is noted too."""
-        super().drop(ids)
-        dead = self._slots.half[: len(self), sl.FLAGS] & sl.LIVE == 0
-        lz.note_all(self._lazy, np.flatnonzero(dead))
+    def drop(self, slots: NDArray[np.int64]) -> None:
+        """These subscriptions moved away; that is noted too."""
+        super().drop(slots)
+        lz.note_all(self._lazy, slots)

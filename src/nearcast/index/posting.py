@@ -124,17 +124,25 @@ def hang(
     return True
 
 
+@njit(lean=True)
+def boxes_of(ix: Index, slot: int) -> tuple[int, int]:
+    """(first, number) of the outward boxes of the region of `slot`, in the heap, four each."""
+    half = ix.slots.half
+    first = ix.slots.rows[slot, sl.BODY] + half[slot, sl.PROGRAM] + half[slot, sl.COVER]
+    boxes = (half[slot, sl.FLAGS] >> sl.BOXES_SHIFT) & sl.BOXES_MASK
+    if boxes > 0:
+        first += half[slot, sl.REGION]
+    return first, max(np.int64(boxes), 1)
+
+
 @njit
 def _post_boxes(
     ix: Index, word: np.uint64, slot: int, cells: bool, box: NDArray[np.float32]
 ) -> bool:
     """Hang `slot` under `word` in the cells of its region's boxes."""
-    half, r = ix.slots.half, ix.slots.reals
-    first = ix.slots.rows[slot, sl.BODY] + half[slot, sl.PROGRAM] + half[slot, sl.COVER]
-    boxes = (half[slot, sl.FLAGS] >> sl.BOXES_SHIFT) & sl.BOXES_MASK
-    if boxes > 0:
-        first += half[slot, sl.REGION]
-    for i in range(first, first + 4 * max(boxes, 1), 4):
+    r = ix.slots.reals
+    first, boxes = boxes_of(ix, slot)
+    for i in range(first, first + 4 * boxes, 4):
         level = level_of(r[i + 2] - r[i], r[i + 3] - r[i + 1]) if cells else ROOT
         outward(box, r[i], r[i + 1], r[i + 2], r[i + 3])
         if not hang(ix, word, slot, level, r[i], r[i + 1], r[i + 2], r[i + 3], box):

@@ -41,7 +41,8 @@ def where_holds(ix: Index, slot: int, o: ObjectColumns, row: int) -> bool:
 
 
 @njit
-def _matches(ix: Index, space: int, slot: int, o: ObjectColumns, i: int, row: int) -> bool:
+def matches(ix: Index, space: int, slot: int, o: ObjectColumns, i: int, row: int) -> bool:
+    """Whether object number `i`, in `row`, matches `slot`, to which one of its words led."""
     s = ix.slots
     if not sl.sees(s, slot, i, o.time[row], o.until[row]):
         return False
@@ -211,7 +212,7 @@ def _check(
         if ix.slots.half[slot, sl.STAMP] == stamp:
             continue
         counts[EXAMINED] += 1
-        if _matches(ix, space, slot, o, i, o.order[i]):
+        if matches(ix, space, slot, o, i, o.order[i]):
             if counts[FOUND] == len(out):
                 return False
             out[counts[FOUND], 0] = i

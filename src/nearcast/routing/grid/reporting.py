@@ -10,12 +10,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.index.base import Asked
 from nearcast.model.jit import njit
 from nearcast.routing.grid.survey import Numbers, Words
 from nearcast.routing.grid.table import GridTable, column_of, held_hook, line_of, owner_in
 from nearcast.wire.tables import ObjectColumns
-
-Asked = tuple[Numbers, Words, NDArray[np.bool_]]  # offsets, words, conjunctions
 
 
 def tells(

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.kernels.ragged import frozen
-from nearcast.kernels.slots import CONJUNCTION
+from nearcast.index.base import asked_by
+from nearcast.kernels.ragged import frozen, places
 from nearcast.model.jit import njit
-from nearcast.wire.tables import lists, numbers
+from nearcast.wire.tables import lists
 
 Numbers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -34,13 +34,10 @@ class RangeSurvey(NamedTuple):
 
 def survey_of(controls: pa.RecordBatch, id_hash: Words) -> RangeSurvey:
     """Subscribes of kind range, rows of CONTROLS, as a survey."""
-    conjunction = numbers(controls["flags"]) & CONJUNCTION != 0
     box_offsets, boxes = _outer(
         *lists(controls["region"], np.float64), *lists(controls["boxes"], np.float64)
     )
-    word_offsets, words = _either(
-        *lists(controls["program"], np.uint64), *lists(controls["cover"], np.uint64), conjunction
-    )
+    word_offsets, words, conjunction = asked_by(controls)
     return RangeSurvey(
         *(frozen(a) for a in (id_hash, box_offsets, boxes, word_offsets, words, conjunction))
     )
@@ -62,8 +59,8 @@ def join(surveys: list[RangeSurvey]) -> RangeSurvey:
 
 def take(survey: RangeSurvey, rows: Numbers) -> RangeSurvey:
     """Some of the subscriptions, in the order of `rows`."""
-    box_offsets, at = _gather(survey.box_offsets, rows)
-    word_offsets, of = _gather(survey.word_offsets, rows)
+    box_offsets, at = places(survey.box_offsets[rows], np.diff(survey.box_offsets)[rows])
+    word_offsets, of = places(survey.word_offsets[rows], np.diff(survey.word_offsets)[rows])
     return RangeSurvey(
         *(
             frozen(a)
@@ -87,12 +84,6 @@ def _offsets(lengths: Numbers) -> Numbers:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def _gather(offsets: Numbers, rows: Numbers) -> tuple[Numbers, Numbers]:
-    lengths = np.diff(offsets)[rows]
-    made = _offsets(lengths)
-    return made, np.repeat(offsets[rows] - made[:-1], lengths) + np.arange(made[-1])
-
-
 @njit
 def _outer(
     region_offsets: Numbers, region: Reals, box_offsets: Numbers, boxes: Reals
@@ -110,29 +101,4 @@ def _outer(
             for side in range(4):
                 out[b, side] = region[first + side] if own else boxes[first + side]
             first += 4
-    return offsets, out
-
-
-@njit
-def _either(
-    program_offsets: Numbers,
-    program: Words,
-    cover_offsets: Numbers,
-    cover: Words,
-    conjunction: NDArray[np.bool_],
-) -> tuple[Numbers, Words]:
-    """The cover of each row, or the program where that is a conjunction."""
-    n = len(conjunction)
-    offsets = np.zeros(n + 1, np.int64)
-    for i in range(n):
-        size = cover_offsets[i + 1] - cover_offsets[i]
-        if size == 0 and conjunction[i]:
-            size = program_offsets[i + 1] - program_offsets[i]
-        offsets[i + 1] = offsets[i] + size
-    out = np.empty(offsets[n], np.uint64)
-    for i in range(n):
-        own = cover_offsets[i + 1] == cover_offsets[i]
-        first = program_offsets[i] if own else cover_offsets[i]
-        for j in range(offsets[i + 1] - offsets[i]):
-            out[offsets[i] + j] = program[first + j] if own else cover[first + j]
     return offsets, out

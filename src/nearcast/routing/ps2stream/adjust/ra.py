@@ -5,25 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nearcast.kernels.hashing import mix64_array
-from nearcast.routing.ps2stream.adjust.selection import (
-    Numbers,
-    Reals,
-    Selection,
-    prefix,
-    selection,
-    trivial,
-    whole,
-)
+from nearcast.routing.ps2stream.adjust.selection import Numbers, Reals, Selection, along
 
 
 def ra(loads: Reals, sizes: Numbers, tau: float, seed: int = 0) -> Selection:
     """Cells in an order that `seed` alone decides, the same on every machine."""
-    units, needed = whole(loads, tau)
-    found = trivial(units, needed)
-    if found is not None:
-        return found
     start = mix64_array(np.array([seed], np.uint64))[0]
     lots = mix64_array(np.arange(len(loads), dtype=np.uint64) ^ start)
-    order = np.argsort(lots, kind="stable")
-    count = prefix(order, units, needed)
-    return selection(order[:count], loads, sizes, count)
+    return along(np.argsort(lots, kind="stable"), loads, sizes, tau)

@@ -60,6 +60,16 @@ def trivial(loads: Reals, tau: float) -> Selection | None:
     return None
 
 
+def along(order: Numbers, loads: Reals, sizes: Numbers, tau: float) -> Selection:
+    """As many of `order`, from the first on, as it takes."""
+    units, needed = whole(loads, tau)
+    found = trivial(units, needed)
+    if found is not None:
+        return found
+    count = prefix(order, units, needed)
+    return selection(order[:count], loads, sizes, count)
+
+
 def prefix(order: Numbers, loads: Reals, tau: float) -> int:
     """How many of `order`, from the first on, have a load of τ together."""
     sums = np.cumsum(loads[order])

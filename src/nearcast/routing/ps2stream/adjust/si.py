@@ -4,23 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.routing.ps2stream.adjust.selection import (
-    Numbers,
-    Reals,
-    Selection,
-    prefix,
-    selection,
-    trivial,
-    whole,
-)
+from nearcast.routing.ps2stream.adjust.selection import Numbers, Reals, Selection, along
 
 
 def si(loads: Reals, sizes: Numbers, tau: float, seed: int = 0) -> Selection:
     """The largest cells; of equal ones the first. `seed` is not used."""
-    units, needed = whole(loads, tau)
-    found = trivial(units, needed)
-    if found is not None:
-        return found
-    order = np.argsort(-sizes, kind="stable")
-    count = prefix(order, units, needed)
-    return selection(order[:count], loads, sizes, count)
+    return along(np.argsort(-sizes, kind="stable"), loads, sizes, tau)
