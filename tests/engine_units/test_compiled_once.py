@@ -15,7 +15,7 @@ from nearcast.engine.shard import ShardStep
 from nearcast.engine.state import Manifest
 from nearcast.engine.warm import load_kernels
 from nearcast.index.knn_match import match_knn, pass_time
-from nearcast.index.posting import post
+from nearcast.index.range_lists import post_range
 from nearcast.index.range_match import match_range
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.lines import size, write
@@ -31,7 +31,7 @@ KERNELS: list[Any] = [
     match_knn,
     match_range,
     pass_time,
-    post,
+    post_range,
     size,
     word_columns,
     write,

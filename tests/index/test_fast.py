@@ -15,6 +15,7 @@ from nearcast.index import lazy as lz
 from nearcast.index.arena import Memory
 from nearcast.kernels import postings as pl
 from nearcast.kernels import shared_lists as ls
+from nearcast.kernels.bits import is_set
 from nearcast.kernels.cells import key_in
 from nearcast.kernels.hashing import word_hash
 from nearcast.model.space import Space
@@ -230,7 +231,7 @@ def assert_same_structure_of_living(index: Fast) -> None:
     rows = np.flatnonzero(f.nodes[:, aki.KEY]).tolist()
     held = {s for r in rows for s, _ in listed(index, aki.list_of(f, r))}
     held |= {s for r in rows for s, _ in listed(index, aki.finals_of(f, r))}
-    left = {s for s in range(len(index)) if lz.is_set(index._lazy.left, s)}
+    left = {s for s in range(len(index)) if is_set(index._lazy.left, s)}
     assert held == set(range(len(index))) - left
 
 

@@ -23,7 +23,9 @@ class Lists:
         meta = np.zeros(pl.META, np.int64)
         meta[pl.FREE :] = -1
         self.grown = 0
-        self._set(np.zeros((rows, 3), np.uint64), np.zeros((entries, pl.ENTRY), np.int32), meta)
+        self._set(
+            np.zeros((rows, pl.ROW), np.uint64), np.zeros((entries, pl.ENTRY), np.int32), meta
+        )
 
     def _set(self, table: Any, pool: Any, meta: Any) -> None:
         marks = np.zeros(max(len(table) // 8, 1), np.uint64)
@@ -33,10 +35,10 @@ class Lists:
     def add(self, key: int, slot: int, box: Box = (0, 0, 1, 1)) -> None:
         table, pool, meta = self.state.table, self.state.pool, self.state.meta
         if (meta[pl.KEYS] + 1) * 10 > len(table) * 8:
-            wider = np.zeros((2 * len(table), 3), np.uint64)
+            wider = np.zeros((2 * len(table), pl.ROW), np.uint64)
             pl.rehash(table, wider)
             self._set(wider, pool, meta)
-        while not pl.add(self.state, np.uint64(key), slot, np.array(box, np.float32)):
+        while pl.add(self.state, np.uint64(key), slot, np.array(box, np.float32)) < 0:
             self.grown += 1
             more = np.concatenate([self.state.pool, np.full((1, pl.ENTRY), -7, np.int32)])
             self._set(self.state.table, more, meta)
@@ -82,9 +84,10 @@ def test_no_two_blocks_overlap(added: list[tuple[int, int, Box]]) -> None:
     for key, slot, _ in added:
         lists.add(key, slot)
     used: list[int] = []
-    for key, first, counts in lists.state.table.tolist():
-        room = counts >> 32
-        assert key == 0 or (room & (room - 1) == 0 and counts & 0xFFFFFFFF <= room)
+    for row in np.flatnonzero(lists.state.table[:, 0]).tolist():
+        first, count = pl.entries(lists.state, row)
+        room = 1 << pl.room_class(lists.state.table[row, 1])
+        assert count <= room
         used += range(first, first + room)
     for size in range(pl.CLASSES):
         head = int(lists.state.meta[pl.FREE + size])
@@ -110,8 +113,8 @@ def test_an_addition_without_room_changes_no_list() -> None:
     lists = Lists(entries=1)
     lists.add(1, 5)
     box = np.zeros(4, np.float32)
-    assert not pl.add(lists.state, np.uint64(1), 6, box)
-    assert not pl.add(lists.state, np.uint64(2), 6, box)
+    assert pl.add(lists.state, np.uint64(1), 6, box) < 0
+    assert pl.add(lists.state, np.uint64(2), 6, box) < 0
     assert [slot for slot, _ in lists.get(1)] == [5]
     assert lists.get(2) == []
     assert lists.state.meta[pl.LIVE] == 1

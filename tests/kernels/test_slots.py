@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearcast.kernels import slots as sl
+from nearcast.kernels.bits import is_set
 from nearcast.kernels.hashing import hash_ids
 from nearcast.wire.tables import CONTROLS, FOREVER, NEVER, control_columns, control_row, table_of
 
@@ -49,8 +50,10 @@ class Table:
             heap,
             heap.view(np.float64),
             np.zeros(5000, np.uint8),
-            np.zeros((64, 2), np.uint64),
+            np.zeros(64, np.uint64),
             np.zeros((200, 5), np.int64),
+            np.zeros(4, np.uint64),
+            np.zeros(1, np.int64),
             np.zeros(sl.META, np.int64),
         )
         self.one_hash = one_hash
@@ -86,6 +89,9 @@ class Table:
             {slot for slot in range(count) if sl.sees(self.state, slot, i, *times)}
             for i, times in enumerate(objects)
         ]
+        for seen, (time, _) in zip(found, objects, strict=True):
+            settled = sl.settled(self.state, time)
+            assert seen >= {n for n in range(settled) if not is_set(self.state.careful, n)}
         return found, right
 
     def _control(self, step: Step) -> None:
@@ -265,7 +271,7 @@ def test_ids_are_found_after_a_rehash() -> None:
     table = Table()
     names = ["a", "b", "c", "d", "e"]
     table.batch([(SUB, name, 0, FOREVER) for name in names] + [(REPLACED, "c", 1, 0)])
-    wider = np.zeros((128, 2), np.uint64)
+    wider = np.zeros(128, np.uint64)
     sl.rehash_ids(table.state.ids, wider)
     state = table.state._replace(ids=wider)
     keys, offsets, data = table.hashes([*names, "unknown"])

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from nearcast.index import aki
 from nearcast.index.aki import CHILD, FREQUENT, PARENT, PATH, Fast
+from nearcast.index.deciding import LOOKUPS, NEXT, SCANNED
 from nearcast.index.lazy import (
     DONE,
     HITS,
@@ -21,7 +22,6 @@ from nearcast.index.lazy import (
     work_so_far,
 )
 from nearcast.index.posting import SEEN, UNIVERSAL, Index
-from nearcast.index.range_match import LOOKUPS, NEXT, SCANNED
 from nearcast.kernels import postings as pl
 from nearcast.kernels import shared_lists as ls
 from nearcast.kernels import slots as sl
@@ -160,7 +160,7 @@ def match_fast(
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> int:
-    """Matches of the objects from number `counts[NEXT]` on: rows (object number, slot) of `out`.
+    """Matches of the objects from number `counts[NEXT]` on: `out` (object numbers, slots).
 
     DONE, or FULL or SHORT: call again with a new `out`, or with longer hits. The object that was
     being decided is then decided again: its work counts once, and stamps keep a match from being

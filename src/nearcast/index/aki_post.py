@@ -26,10 +26,11 @@ from nearcast.index.aki_hang import (
     hang,
     push,
 )
-from nearcast.index.lazy import Lazy, is_set
+from nearcast.index.lazy import Lazy
 from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward
 from nearcast.kernels import shared_lists as ls
 from nearcast.kernels import slots as sl
+from nearcast.kernels.bits import is_set
 from nearcast.kernels.squares import LARGEST, SMALLEST, exponent_of
 from nearcast.model.jit import njit
 

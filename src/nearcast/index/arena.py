@@ -26,7 +26,7 @@ from nearcast.model.errors import NearcastError
 _LARGE = 1 << 23  # bytes
 _AHEAD = 4
 _MADV_COLLAPSE = 25  # of Linux; Python has no name for it yet
-_LAYOUT = "6"  # of the arrays; a change of any kernel's layout must change it
+_LAYOUT = "7"  # of the arrays; a change of any kernel's layout must change it
 
 
 class Storage(ABC):
@@ -56,8 +56,8 @@ class Storage(ABC):
 
 
 def _grown(rows: int, needed: int) -> int:
-    """Rows to have when `needed` are: a quarter more than there were, so copies stay rare."""
-    return max(needed, rows + rows // 4)
+    """Rows to have when `needed` are: an eighth more than there were, so growing stays rare."""
+    return max(needed, rows + rows // 8)
 
 
 def _zeros(rows: int, width: int, dtype: np.dtype[Any]) -> NDArray[Any]:

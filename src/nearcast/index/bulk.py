@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.index.deciding import where_holds
 from nearcast.index.knn_match import put_name
 from nearcast.index.posting import UNIVERSAL, Index, hooks
-from nearcast.index.range_match import where_holds
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
 from nearcast.kernels.results import Results

@@ -20,24 +20,20 @@ from nearcast.index.balls import (
     post_balls,
 )
 from nearcast.index.base import MATCH, Asked, Changes, LocalIndex, Texts, Work
+from nearcast.index.deciding import COUNTS, EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED
 from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
-from nearcast.index.range_match import (
-    COUNTS,
-    EXAMINED,
-    FOUND,
-    LOOKUPS,
-    NEXT,
-    SCANNED,
-    make_stages,
-    match_range,
-)
+from nearcast.index.lookups import make_stages
+from nearcast.index.range_lists import CELLS, WIDTH, choose_cells, other_cells, post_range
+from nearcast.index.range_match import make_search, match_range, name_matches
 from nearcast.index.results import ResultStore
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
+from nearcast.kernels.bits import words_for
 from nearcast.kernels.ragged import frozen, gather
+from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.wire.tables import (
     CONTROLS,
@@ -62,11 +58,13 @@ class CompiledIndex(LocalIndex):
     cells: bool  # range: lists know cells
     layout: int  # knn: how lists know balls (index.balls)
     bulk_from = 1000  # new subscriptions and objects: fewer are not worth a search of their own
-    most_cells = posting.CELLS  # range: of one subscription under one word
+    most_cells = CELLS  # range: of one subscription under one word
+    range_width = WIDTH  # range: 32-bit numbers of an entry
 
     def __init__(self, kind: str, space: Space, storage: Storage) -> None:
         super().__init__(kind, space, storage)
         self._results = ResultStore(storage) if kind == "knn" else None
+        self._width = pl.ENTRY if kind == "knn" else self.range_width
         self.load()
 
     def load(self) -> None:
@@ -86,19 +84,21 @@ class CompiledIndex(LocalIndex):
         get = self.storage.array
         rows = get("slots", np.int64, 8, 64)
         heap = get("heap", np.uint64, 1, 256)
-        pool = get("pool", np.int32, pl.ENTRY, 256)
+        pool = get("pool", np.int32, self._width, 256)
         self._slots = sl.Slots(
             rows,
             rows.view(np.int32),
             heap,
             heap.view(np.float64),
             get("text", np.uint8, 1, 1024),
-            get("ids", np.uint64, 2, 128),
+            get("ids", np.uint64, 1, 128),
             self._ends,
+            get("careful", np.uint64, 1, words_for(len(rows))),
+            get("latest", np.int64, 1, (len(rows) >> sl.CHUNK) + 1),
             self._slots_meta,
         )
         lists = pl.Postings(
-            get("keys", np.uint64, 3, 128),
+            get("keys", np.uint64, pl.ROW, 128),
             get("marks", np.uint64, 1, 128 // 8),
             pool,
             pool.view(np.float32),
@@ -107,7 +107,7 @@ class CompiledIndex(LocalIndex):
         self._index = posting.Index(
             self._slots,
             lists,
-            get("words", np.uint64, 3, 128),
+            get("words", np.uint64, posting.WORD_ROW, 128),
             self._post_meta,
             np.zeros(int(self._slots_meta[sl.LONGEST]) + 1, np.uint8),
         )
@@ -138,7 +138,7 @@ class CompiledIndex(LocalIndex):
         old = self._slots.ids
         if need * 10 > len(old) * 8:
             old = old.copy()
-            new = self.storage.table("ids", 2, _power(need * 10 // 8 + 1))
+            new = self.storage.table("ids", 1, _power(need * 10 // 8 + 1))
             sl.rehash_ids(old, new)
         if self._results:
             self._results.reserve_slots(int(meta[sl.COUNT]) + n)
@@ -165,7 +165,10 @@ class CompiledIndex(LocalIndex):
 
     def _post(self) -> None:
         """Hang the new range subscriptions on lists."""
-        while not posting.post(self._index, self.cells):
+        if self.cells and other_cells(self._index):
+            self._forget_lists()
+            choose_cells(self._index)
+        while not post_range(self._index, self.cells):
             self._grow_lists()
 
     def _grow_lists(self) -> None:
@@ -176,27 +179,28 @@ class CompiledIndex(LocalIndex):
         if (int(self._post_meta[posting.WORDS]) + words) * 10 > len(self._index.words) * 7:
             old = self._index.words.copy()
             size = _power((int(self._post_meta[posting.WORDS]) + words) * 10 // 7 + 1)
-            pl.rehash(old, self.storage.table("words", 3, size))
+            pl.rehash(old, self.storage.table("words", posting.WORD_ROW, size))
         elif (int(tops[pl.KEYS]) + keys) * 10 > len(lists.table) * 8:
             self._grow_keys(keys)
         else:
-            longest = int((lists.table[:, 2] >> np.uint64(32)).max())
+            longest = 1 << int(pl.room_class(lists.table[:, 1].max()))
+            if 2 * longest > pl.LONGEST:
+                raise NearcastError(f"{longest:,} subscriptions on one list; use more shards")
             self.storage.array(
                 "pool",
                 np.int32,
-                pl.ENTRY,
-                max(len(lists.pool) * 5 // 4, int(tops[pl.TOP]) + 2 * longest),
+                self._width,
+                max(len(lists.pool) * 9 // 8, int(tops[pl.TOP]) + 2 * longest),
             )
         self._attach()
 
     def _grow_keys(self, more: int) -> None:
         """A table for so many more keys."""
         old = self._index.lists.table.copy()
-        size = _power((int(self._lists_meta[pl.KEYS]) + more) * 10 // 8 + 1)
-        new = self.storage.table("keys", 3, size)
+        needed = (int(self._lists_meta[pl.KEYS]) + more) * 10 // 8 + 1
+        new = self.storage.table("keys", pl.ROW, max(needed, len(old) * 3 // 2))
         pl.rehash(old, new)
-        self.storage.discard("marks")
-        pl.mark_all(new, self.storage.array("marks", np.uint64, 1, size // 8))
+        pl.mark_all(new, self.storage.table("marks", 1, _power(len(new)) // 8))
 
     def _make_room(self, more: int) -> None:
         """Room on the lists for so many keys, and as many entries, at least."""
@@ -204,7 +208,7 @@ class CompiledIndex(LocalIndex):
         if (int(tops[pl.KEYS]) + more) * 10 > len(lists.table) * 8:
             self._grow_keys(more)
         if int(tops[pl.TOP]) + more > len(lists.pool):
-            self.storage.array("pool", np.int32, pl.ENTRY, int(tops[pl.TOP]) + 2 * more)
+            self.storage.array("pool", np.int32, self._width, int(tops[pl.TOP]) + 2 * more)
         self._attach()
 
     def drop(self, slots: NDArray[np.int64]) -> None:
@@ -229,33 +233,35 @@ class CompiledIndex(LocalIndex):
 
     def _finder(self, objects: ObjectColumns) -> Finder:
         """What finds the matches of `objects`, as `range_match.match_range` does."""
-        stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)), self._groups())
+        search = make_search(_longest(objects))
+        pool = self._index.lists.pool.reshape(-1)
+        boxes, space = pool.view(np.float32), self.space.code
         return lambda out, counts: match_range(
-            self._index, self.space.code, objects, stages, out, counts
+            self._index, pool, boxes, space, objects, search, out[0], out[1], counts
         )
 
     def _match_range(self, objects: ObjectColumns) -> Changes:
         counts = np.zeros(COUNTS, np.int64)
-        chunks = []
+        chunks = [np.empty((2, 0), np.int64)]
         done = len(self) == 0
         find = self._finder(objects)
+        room = max(4 * len(objects.order), 4096)
         while not done:
-            out = np.empty((max(2 * len(objects.order), 4096), 2), np.int64)
+            out = np.empty((2, room), np.int64)
             counts[FOUND] = 0
             done = find(out, counts)
-            chunks.append(out[: counts[FOUND]])
-        found = np.concatenate(chunks) if chunks else np.empty((0, 2), np.int64)
-        order, slot = found[:, 0], found[:, 1]
-        rows = objects.order[order]
-        starts = objects.id_offsets[rows]
+            chunks.append(out[:, : counts[FOUND]])
+            room *= 2
+        order, slot = chunks[1] if len(chunks) == 2 else np.concatenate(chunks, axis=1)
+        times, starts, lengths = name_matches(objects, order)
         return Changes(
             order,
             slot,
             np.full(len(order), MATCH, np.uint8),
-            objects.time[rows],
+            times,
             np.zeros(len(order)),
             starts,
-            objects.id_offsets[rows + 1] - starts,
+            lengths,
             objects.id_bytes,
             _work(counts),
         )
@@ -280,7 +286,7 @@ class CompiledIndex(LocalIndex):
             work = Work()
             self._post_balls(scratch)
         if len(self):
-            stages = make_stages(int(np.diff(objects.word_offsets).max(initial=0)), self._groups())
+            stages = make_stages(_longest(objects), self._groups())
             step = lambda: match_knn(  # noqa: E731 -- the two loops differ in this call only
                 self._index, results.state, space, layout, objects, clock, stages, scratch,
                 queued, counts,
@@ -456,6 +462,11 @@ class CompiledIndex(LocalIndex):
     def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         reports: NDArray[np.bool_] = self._slots.half[slots, sl.FLAGS] & sl.REPORTS != 0
         return reports
+
+
+def _longest(objects: ObjectColumns) -> int:
+    """Words of the object that has most."""
+    return int(np.diff(objects.word_offsets).max(initial=0))
 
 
 def _power(n: int) -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.index.deciding import LOOKUPS, NEXT, SCANNED, TOUCHED
 from nearcast.index.lazy import (
     DONE,
     HITS,
@@ -19,7 +20,6 @@ from nearcast.index.lazy import (
     work_so_far,
 )
 from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward
-from nearcast.index.range_match import LOOKUPS, NEXT, SCANNED, TOUCHED
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_hash, key_in
@@ -128,7 +128,7 @@ def _add(
     """Append an entry, unless it stands there since the array was too short for all."""
     if grid[PARTLY] == slot + 1 and _stands(ix.lists, key, slot, box):
         return True
-    return pl.add(ix.lists, key, slot, box)
+    return pl.add(ix.lists, key, slot, box) >= 0
 
 
 @njit(lean=True)
@@ -280,7 +280,7 @@ def match_grid(
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> int:
-    """Matches of the objects from number `counts[NEXT]` on: rows (object number, slot) of `out`.
+    """Matches of the objects from number `counts[NEXT]` on: `out` (object numbers, slots).
 
     DONE, or FULL or SHORT: call again with a new `out`, or with longer hits. The object that was
     being decided is then decided again: its work counts once, and stamps keep a match from being

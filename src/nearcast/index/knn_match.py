@@ -15,17 +15,9 @@ from nearcast.index.balls import (
     refine,
     tighten,
 )
+from nearcast.index.deciding import EXAMINED, NEXT, TOUCHED, where_holds
+from nearcast.index.lookups import Stages, find_lists, gather_keys, held_by
 from nearcast.index.posting import CHANGED, POSTED, Index
-from nearcast.index.range_match import (
-    EXAMINED,
-    NEXT,
-    TOUCHED,
-    Stages,
-    find_lists,
-    gather_keys,
-    held_by,
-    where_holds,
-)
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
@@ -34,7 +26,7 @@ from nearcast.model.jit import njit
 from nearcast.model.space import distance
 from nearcast.wire.tables import ObjectColumns
 
-# places in `counts`, beside those of range_match
+# places in `counts`, beside those of `deciding`
 TAKEN = 5  # whether the object whose name is at the top was taken
 NAMED = 7  # 1 + the number of that object; 0: none
 COUNTS = 8
@@ -232,8 +224,10 @@ def match_knn(
 ) -> int:
     """Offer the objects from number `counts[NEXT]` on; DONE, or what is short (then call again).
 
-    Rounds as in `match_range`. A call that starts again in the middle of an object writes its name
-    a second time; stamps keep subscriptions from being offered it twice.
+    Works in rounds of some hundred look-ups, step by step, because waiting for memory is most of
+    the work: within a step the loads do not depend on each other. A call that starts again in the
+    middle of an object writes its name a second time; stamps keep subscriptions from being offered
+    it twice.
     """
     counts[NAMED] = 0
     while True:

@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.index.deciding import EXAMINED, FOUND, LOOKUPS, SCANNED, matches
 from nearcast.index.posting import UNIVERSAL, Index, boxes_of, fits, hooks, outward
-from nearcast.index.range_match import EXAMINED, FOUND, LOOKUPS, SCANNED, matches
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
+from nearcast.kernels.bits import is_set, set_bit
 from nearcast.kernels.cells import cell_hash, key_in
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
@@ -35,9 +36,6 @@ DONE, FULL, SHORT = 0, 1, 2  # FULL: no more room for matches; SHORT: nor for hi
 HITS = 4096  # of one object, to begin with
 
 _LATE = 500  # in place of a level of cells
-_ONE = np.uint64(1)
-_SIX = np.int64(6)
-_LOW = np.int64(63)
 
 
 class Lazy(NamedTuple):
@@ -49,21 +47,10 @@ class Lazy(NamedTuple):
 
 
 @njit(lean=True)
-def is_set(bits: NDArray[np.uint64], slot: int) -> bool:
-    """The bit of a slot."""
-    return bits[slot >> _SIX] >> np.uint64(slot & _LOW) & _ONE != np.uint64(0)
-
-
-@njit(lean=True)
-def _set(bits: NDArray[np.uint64], slot: int) -> None:
-    bits[slot >> _SIX] |= _ONE << np.uint64(slot & _LOW)
-
-
-@njit(lean=True)
 def note(lazy: Lazy, slot: int) -> None:
     """Note that `slot` has ended, or will have for the objects to come."""
     if not is_set(lazy.gone, slot):
-        _set(lazy.gone, slot)
+        set_bit(lazy.gone, slot)
         lazy.meta[NOTED] += 1
 
 
@@ -100,7 +87,7 @@ def _hang_late(ix: Index, slot: int, box: NDArray[np.float32]) -> bool:
         word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
         for b in range(first_box, first_box + 4 * boxes, 4):
             outward(box, r[b], r[b + 1], r[b + 2], r[b + 3])
-            if not pl.add(ix.lists, late_key(word), slot, box):
+            if pl.add(ix.lists, late_key(word), slot, box) < 0:
                 return False
     return True
 
@@ -117,7 +104,7 @@ def may_leave(ix: Index, lazy: Lazy, slot: int, until: int, box: NDArray[np.floa
             end = ix.slots.rows[slot, sl.END]
             lazy.meta[HORIZON] = end if lazy.meta[MOVED] == 0 else max(end, lazy.meta[HORIZON])
             lazy.meta[MOVED] += 1
-        _set(lazy.left, slot)
+        set_bit(lazy.left, slot)
         lazy.meta[LEFT] += 1
     lazy.meta[REMOVED] += 1
     return True
@@ -197,10 +184,10 @@ def decide(
             continue
         counts[EXAMINED] += 1
         if matches(ix, space, slot, o, i, row):
-            if counts[FOUND] == len(out):
+            if counts[FOUND] == out.shape[1]:
                 return False
-            out[counts[FOUND], 0] = i
-            out[counts[FOUND], 1] = slot
+            out[0, counts[FOUND]] = i
+            out[1, counts[FOUND]] = slot
             counts[FOUND] += 1
             ix.slots.half[slot, sl.STAMP] = stamp
         elif ended(ix, slot, o.until[row]):

@@ -14,6 +14,8 @@ from nearcast.index.aki_match import Search
 from nearcast.index.balls import EVERYWHERE
 from nearcast.index.compiled import CompiledIndex, Finder
 from nearcast.index.gi2_lists import Lookups
+from nearcast.kernels.bits import words_for
+from nearcast.kernels.postings import ENTRY
 
 _Scratch = TypeVar("_Scratch", Lookups, Search)
 _Match = Callable[[_Scratch, NDArray[np.int64], NDArray[np.int64]], int]
@@ -25,11 +27,12 @@ class LazyIndex(CompiledIndex):
     kinds = ("range",)
     cells = True
     layout = EVERYWHERE
+    range_width = ENTRY
 
     def _attach(self) -> None:
         super()._attach()
         get = self.storage.array
-        bits = len(self._slots.rows) // 64 + 1
+        bits = words_for(len(self._slots.rows))
         self._lazy = lz.Lazy(
             get("gone", np.uint64, 1, bits),
             get("left", np.uint64, 1, bits),

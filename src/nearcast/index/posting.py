@@ -9,22 +9,24 @@ from numpy.typing import NDArray
 
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
-from nearcast.kernels.cells import ROOT, cell_at, cell_key, level_of
+from nearcast.kernels.cells import cell_at, cell_key
 from nearcast.kernels.postings import Postings
 from nearcast.kernels.slots import Slots
 from nearcast.model.jit import njit
 
 UNIVERSAL = np.uint64(3)  # stands for a word where any object may match; no word has this hash
 # columns of the word table
-LEVELS, SEEN = 1, 2
+LEVELS, SEEN, ORDINAL = 1, 2, 3
+WORD_ROW = 4  # columns
 # places in `meta`
 WORDS = 0  # words in the table
 POSTED = 1  # subscriptions posted
 USED = 2  # bits of the levels in use
-GRID = 3  # 1 + the level of a grid with cells of one size; 0: not chosen yet
+GRID = 3  # 1 + the level of a grid with cells of one size, or near which levels lie; 0: none yet
 CHANGED = 4  # results that changed since the rectangles of groups were made anew
 DIVIDED = 5  # subscriptions there were when they were divided into groups; 0: not divided yet
-META = 6
+CHOSEN = 6  # subscriptions there were when GRID was chosen
+META = 7
 
 CELLS = 16  # at most, for a region of at most four boxes
 
@@ -34,17 +36,20 @@ class Index(NamedTuple):
 
     slots: Slots
     lists: Postings
-    words: NDArray[np.uint64]  # [2ⁿ, 3]: word, bits of the levels it has lists at, times it is used
+    words: NDArray[np.uint64]  # [2ⁿ, 4]: word, bits of the levels it has lists at, times it is
+    # used, and its number: the words before it
     meta: NDArray[np.int64]  # [META]
     stack: NDArray[np.uint8]  # scratch for programs
 
 
 @njit(lean=True)
-def _word_row(ix: Index, word: np.uint64) -> int:
+def word_row(ix: Index, word: np.uint64) -> int:
+    """Row of a word, which is put into the table if it is new."""
     row = pl.find(ix.words, word)
     if row < 0:
         row = -1 - row
         ix.words[row, 0] = word
+        ix.words[row, ORDINAL] = np.uint64(ix.meta[WORDS])
         ix.meta[WORDS] += 1
     return row
 
@@ -60,7 +65,7 @@ def _rarest(ix: Index, first: int, length: int, counting: bool) -> int:
     fewest = np.uint64(0xFFFFFFFFFFFFFFFF)
     for i in range(first, first + length):
         if counting:
-            row = _word_row(ix, ix.slots.heap[i])
+            row = word_row(ix, ix.slots.heap[i])
             ix.words[row, SEEN] += np.uint64(1)
         else:
             row = pl.find(ix.words, ix.slots.heap[i])
@@ -114,12 +119,12 @@ def hang(
     box: NDArray[np.float32],
 ) -> bool:
     """Hang `slot`, with `box` in its entries, in the cells of `level` that (a, b, c, d) touches."""
-    row = _word_row(ix, word)
+    row = word_row(ix, word)
     ix.words[row, LEVELS] |= np.uint64(1) << np.uint64(level)
     ix.meta[USED] |= np.int64(1) << level
     for column in range(cell_at(level, a), cell_at(level, c) + 1):
         for line in range(cell_at(level, b), cell_at(level, d) + 1):
-            if not pl.add(ix.lists, cell_key(word, level, column, line), slot, box):
+            if pl.add(ix.lists, cell_key(word, level, column, line), slot, box) < 0:
                 return False
     return True
 
@@ -135,21 +140,6 @@ def boxes_of(ix: Index, slot: int) -> tuple[int, int]:
     return first, max(np.int64(boxes), 1)
 
 
-@njit
-def _post_boxes(
-    ix: Index, word: np.uint64, slot: int, cells: bool, box: NDArray[np.float32]
-) -> bool:
-    """Hang `slot` under `word` in the cells of its region's boxes."""
-    r = ix.slots.reals
-    first, boxes = boxes_of(ix, slot)
-    for i in range(first, first + 4 * boxes, 4):
-        level = level_of(r[i + 2] - r[i], r[i + 3] - r[i + 1]) if cells else ROOT
-        outward(box, r[i], r[i + 1], r[i + 2], r[i + 3])
-        if not hang(ix, word, slot, level, r[i], r[i + 1], r[i + 2], r[i + 3], box):
-            return False
-    return True
-
-
 @njit(lean=True)
 def fits(ix: Index, slot: int, cells: int) -> bool:
     """Whether the tables have room for all words of `slot`, each in so many cells."""
@@ -158,23 +148,3 @@ def fits(ix: Index, slot: int, cells: int) -> bool:
     if (ix.meta[WORDS] + words) * 10 > len(ix.words) * 7:
         return False
     return (ix.lists.meta[pl.KEYS] + keys) * 10 <= len(ix.lists.table) * 8
-
-
-@njit
-def post(ix: Index, cells: bool) -> bool:
-    """Post every range subscription not posted yet; False if an array must grow first.
-
-    One that was posted in part is posted again: a repeated entry costs time, never truth.
-    """
-    box = np.empty(4, np.float32)
-    while ix.meta[POSTED] < ix.slots.meta[sl.COUNT]:
-        slot = ix.meta[POSTED]
-        if not fits(ix, slot, CELLS):
-            return False
-        first, words = hooks(ix, slot, True)
-        for i in range(first, first + words):
-            word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
-            if not _post_boxes(ix, word, slot, cells, box):
-                return False
-        ix.meta[POSTED] = slot + 1
-    return True

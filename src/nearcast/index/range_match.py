@@ -1,4 +1,9 @@
-"""Matching objects against range subscriptions on posting lists."""
+"""Matching objects against range subscriptions on posting lists (`index.range_lists`).
+
+It works in rounds of some hundred look-ups, step by step, because waiting for memory is most of the
+work: within a step the loads do not depend on each other. Indexes of the inner loops are unsigned:
+for signed ones Numba looks each time whether they count from the end.
+"""
 
 from __future__ import annotations
 
@@ -7,295 +12,365 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.groups import Groups, holds
-from nearcast.index.posting import LEVELS, UNIVERSAL, USED, Index
+from nearcast.index.deciding import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED, TOUCHED, matches
+from nearcast.index.posting import LEVELS, ORDINAL, UNIVERSAL, USED, Index
+from nearcast.index.range_lists import ASK, MANY, NONE, OTHER, ROOT, WIDTH, cell_of, key_of
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
-from nearcast.kernels.cells import ROOT, cell_at, cell_hash, key_in
-from nearcast.kernels.program import all_held, satisfied
-from nearcast.model.geometry import region_contains
+from nearcast.kernels.bits import is_set
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
 
-# places in `counts`
-NEXT, FOUND, EXAMINED, LOOKUPS, SCANNED = 0, 1, 2, 3, 4
-TOUCHED = 6  # no figure: what it holds only keeps loads from being optimised away
-COUNTS = 7
-_LOOKUPS = 2048  # a round
-_CANDIDATES = 512  # at a time: what they need stays in the second cache
-_HITS = 4096  # of one list, at a time
-_FEW = 6  # levels
+_LOOKUPS = 1024  # a round
+_HITS = 8192  # at a time
+_FEW = 24  # matches of an object: sorted one by one
+_NOTHING, _ONE, _TWO, _THREE, _FOUR = (np.uint64(n) for n in range(5))
+_WIDTH = np.uint64(WIDTH)
+_OTHER = np.uint64(OTHER)
+_TOUCH = np.uint64(2 * WIDTH)  # numbers from load to load: a cache line has sixteen
 
 
-@njit(lean=True, forceinline=True)
-def where_holds(ix: Index, slot: int, o: ObjectColumns, row: int) -> bool:
-    """Whether the words of object `row`, which led to `slot`, make its expression true."""
-    if ix.slots.half[slot, sl.FLAGS] & sl.PROVED:
-        return True
-    first = ix.slots.rows[slot, sl.BODY]
-    length = ix.slots.half[slot, sl.PROGRAM]
-    start, stop = o.word_offsets[row], o.word_offsets[row + 1]
-    if ix.slots.half[slot, sl.FLAGS] & sl.CONJUNCTION:
-        return all_held(ix.slots.heap, first, length, o.words, start, stop)
-    return satisfied(ix.slots.heap, first, length, o.words, start, stop, ix.stack)
+class Search(NamedTuple):
+    """Scratch for a round: the words of its objects, their look-ups, and what these meet."""
 
-
-@njit
-def matches(ix: Index, space: int, slot: int, o: ObjectColumns, i: int, row: int) -> bool:
-    """Whether object number `i`, in `row`, matches `slot`, to which one of its words led."""
-    s = ix.slots
-    if not sl.sees(s, slot, i, o.time[row], o.until[row]):
-        return False
-    if not where_holds(ix, slot, o, row):
-        return False
-    half = s.half
-    first = s.rows[slot, sl.BODY] + half[slot, sl.PROGRAM] + half[slot, sl.COVER]
-    code = half[slot, sl.FLAGS] & sl.REGION_CODE
-    data = s.reals[first : first + half[slot, sl.REGION]]
-    return region_contains(space, code, data, o.x[row], o.y[row])
-
-
-class Stages(NamedTuple):
-    """Scratch for the steps below: what is looked for, found, and still a candidate."""
-
+    word: NDArray[np.uint64]
+    ordinal: NDArray[np.int32]  # the number of that word here; -1: no subscription uses it
+    levels: NDArray[np.uint64]  # bits of the levels where it has lists
+    start: NDArray[np.int64]  # the first word of each object, and the end of the last
     number: NDArray[np.int32]  # of the object, a look-up
     key: NDArray[np.uint64]
-    level: NDArray[np.int8]
-    first: NDArray[np.int64]  # of the list found
-    length: NDArray[np.int64]
-    row: NDArray[np.int64]  # its place in the table
-    object: NDArray[np.int32]  # a candidate: object number, slot, and which list led to it
-    slot: NDArray[np.int32]
-    list: NDArray[np.int32]
-    place: NDArray[np.int64]  # in that list
-    at: NDArray[np.int8]  # level of that list
-    hit: NDArray[np.int64]  # entries of one list
+    row: NDArray[np.int64]  # of the list found
     cell: NDArray[np.uint64]  # of one object, at each level in use
-    used: NDArray[np.int8]  # that level
-    groups: Groups  # not in Index: every call for a candidate would hand them on
+    level: NDArray[np.uint64]
+    hit: NDArray[np.uint64]  # entries whose box holds the object: where they begin in the pool
+    hit_number: NDArray[np.int32]  # and that object
+    done: NDArray[np.int64]  # [4]: the object being decided, what was FOUND and EXAMINED before
+    # it, and whether it may have met a subscription twice
 
 
-def make_stages(longest: int, groups: Groups) -> Stages:
+def make_search(longest: int) -> Search:
     """Scratch for objects of up to `longest` words."""
-    lookups = (longest + 1) * (ROOT + 1) + _LOOKUPS
-    return Stages(
+    words = _LOOKUPS + longest + 1
+    lookups = _LOOKUPS + (longest + 1) * (ROOT + 1)
+    return Search(
+        np.empty(words, np.uint64),
+        np.empty(words, np.int32),
+        np.empty(words, np.uint64),
+        np.empty(words + 1, np.int64),
         np.empty(lookups, np.int32),
         np.empty(lookups, np.uint64),
-        np.empty(lookups, np.int8),
         np.empty(lookups, np.int64),
-        np.empty(lookups, np.int64),
-        np.empty(lookups, np.int64),
-        np.empty(_CANDIDATES, np.int32),
-        np.empty(_CANDIDATES, np.int32),
-        np.empty(_CANDIDATES, np.int32),
-        np.empty(_CANDIDATES, np.int64),
-        np.empty(_CANDIDATES, np.int8),
-        np.empty(_HITS, np.int64),
         np.empty(ROOT + 1, np.uint64),
-        np.empty(ROOT + 1, np.int8),
-        groups,
+        np.empty(ROOT + 1, np.uint64),
+        np.empty(_HITS, np.uint64),
+        np.empty(_HITS, np.int32),
+        np.empty(4, np.int64),
     )
 
 
-@njit(lean=True)
-def _groups(g: Groups, x: float, y: float, st: Stages) -> int:
-    """The same for subsets: each whose R holds (x, y) is a level of one cell (`index.groups`)."""
-    n = 0
-    for group in range(len(g.boxes)):
-        if holds(g, group, x, y):
-            st.cell[n] = cell_hash(group, 0, 0)
-            st.used[n] = group
-            n += 1
-    return n
+# -- look-ups ----------------------------------------------------------------------------------
 
 
 @njit(lean=True)
-def _cells(ix: Index, x: float, y: float, st: Stages) -> int:
-    """Hash the cell of (x, y) at each level in use; how many levels there are."""
-    if len(st.groups.boxes) > 0:
-        return _groups(st.groups, x, y, st)
+def _levels(ix: Index, st: Search) -> int:
+    """Note the levels in use; how many there are."""
     used = np.uint64(ix.meta[USED])
     n = 0
-    level = 0
-    while used != np.uint64(0):
-        if used & np.uint64(1):
-            st.cell[n] = cell_hash(level, cell_at(level, x), cell_at(level, y))
-            st.used[n] = level
-            n += 1
-        used >>= np.uint64(1)
-        level += 1
-    return n
-
-
-@njit(lean=True)
-def _add_keys(ix: Index, word: np.uint64, i: int, levels: int, st: Stages, n: int) -> int:
-    """Add a look-up for every level at which `word` may have lists; how many there are now."""
-    bits = np.uint64(0xFFFFFFFF)
-    if levels > _FEW or word == UNIVERSAL:  # with few levels, marks are cheaper than this table
-        found = pl.find(ix.words, word)
-        bits = ix.words[found, LEVELS] if found >= 0 else np.uint64(0)
-    for j in range(levels):
-        if bits >> np.uint64(st.used[j]) & np.uint64(1):
-            st.number[n] = i
-            st.level[n] = st.used[j]
-            st.key[n] = key_in(st.cell[j], word)
+    for level in range(ROOT + 1):
+        if used >> np.uint64(level) & _ONE:
+            st.level[n] = level
             n += 1
     return n
 
 
 @njit(lean=True)
-def gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[int, int]:
-    """Look-ups of the objects from number `first` on; (next object, look-ups)."""
+def _read_words(
+    table: NDArray[np.uint64], o: ObjectColumns, first: int, most: int, st: Search
+) -> tuple[int, int]:
+    """The words of the objects from number `first` on, about `most`; (next object, touched).
+
+    Every object has UNIVERSAL too.
+    """
     n = 0
     i = first
-    while i < len(o.order) and n < _LOOKUPS:
+    touched = 0
+    while i < len(o.order) and (n < most or i == first):
         row = o.order[i]
-        levels = _cells(ix, o.x[row], o.y[row], st)
-        n = _add_keys(ix, UNIVERSAL, i, levels, st, n)
+        st.start[i - first] = n
+        st.word[n] = UNIVERSAL
+        n += 1
         for w in range(o.word_offsets[row], o.word_offsets[row + 1]):
-            n = _add_keys(ix, o.words[w], i, levels, st, n)
+            st.word[n] = o.words[w]
+            touched ^= np.int64(table[pl.home(len(table), o.words[w]), 0])
+            n += 1
         i += 1
-    return i, n
+    st.start[i - first] = n
+    for j in range(n):
+        found = pl.find(table, st.word[j])
+        if found >= 0:
+            st.ordinal[j] = table[found, ORDINAL]
+            st.levels[j] = table[found, LEVELS]
+        else:
+            st.ordinal[j] = -1
+            st.levels[j] = 0
+    return i, touched
 
 
 @njit(lean=True)
-def find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
-    """Keep the look-ups that meet a list, in steps whose loads overlap."""
-    p = ix.lists
+def _gather(
+    p: pl.Postings, o: ObjectColumns, first: int, stop: int, levels: int, st: Search
+) -> int:
+    """Look-ups of the objects [first, stop) that may meet a list: words at levels they have."""
+    n = np.uint64(0)
+    for i in range(first, stop):
+        row = o.order[i]
+        for k in range(levels):
+            st.cell[k] = cell_of(np.int64(st.level[k]), o.x[row], o.y[row])
+        for j in range(st.start[i - first], st.start[i - first + 1]):
+            word, there = st.word[j], st.levels[j]
+            if there == np.uint64(0):
+                continue
+            for k in range(levels):
+                key = key_of(st.cell[k], word)
+                st.number[n] = i
+                st.key[n] = key
+                n += there >> st.level[k] & np.uint64(pl.marked(p, key))
+    return np.int64(n)
+
+
+@njit(lean=True)
+def _find(p: pl.Postings, st: Search, n: int) -> tuple[int, int]:
+    """Keep the look-ups that meet a list, and load what they meet; (how many, touched)."""
     touched = np.uint64(0)
-    some = 0
     for j in range(n):
-        number, key, level = st.number[j], st.key[j], st.level[j]
-        st.number[some] = number
-        st.key[some] = key
-        st.level[some] = level
-        some += pl.marked(p, key)
-    for j in range(some):
         touched ^= p.table[pl.home(len(p.table), st.key[j]), 0]
     kept = 0
-    for j in range(some):
+    for j in range(n):
         row = pl.find(p.table, st.key[j])
-        if row >= 0:
-            st.number[kept] = st.number[j]
-            st.level[kept] = st.level[j]
-            st.row[kept] = row
-            st.first[kept], st.length[kept] = pl.entries(p, row)
-            counts[SCANNED] += st.length[kept]
-            kept += 1
-    for j in range(kept):
-        touched ^= np.uint64(p.pool[st.first[j], 0])
-    counts[LOOKUPS] += some
-    counts[TOUCHED] ^= np.int64(touched)
-    return kept
+        st.number[kept] = st.number[j]
+        st.row[kept] = row
+        kept += row >= 0
+    return kept, np.int64(touched)
+
+
+@njit(lean=True)
+def _touch(p: pl.Postings, pool: NDArray[np.int32], st: Search, n: int) -> int:
+    """Load n lists: what the loads read is good for nothing else."""
+    touched = np.int32(0)
+    for j in range(n):
+        first, length = pl.entries(p, st.row[j])
+        e, stop = np.uint64(first) * _WIDTH, np.uint64(first + length) * _WIDTH
+        while e < stop:
+            touched ^= pool[e]
+            e += _TOUCH
+    return np.int64(touched)
+
+
+@njit(lean=True)
+def _within(
+    p: pl.Postings,
+    boxes: NDArray[np.float32],
+    o: ObjectColumns,
+    st: Search,
+    n: int,
+    j: int,
+    skip: int,
+) -> tuple[int, int, int]:
+    """Hits in the lists from `j` on, `skip` entries of it left out, as far as there is room.
+
+    (hits, list and skip to go on with). Without a branch an entry: which side of it a point lies on
+    cannot be foretold.
+    """
+    m = np.uint64(0)
+    while j < n:
+        first, length = pl.entries(p, st.row[j])
+        room = len(st.hit) - int(m)
+        if length - skip > room and m > _NOTHING:
+            break
+        stop = first + skip + min(length - skip, room)
+        i = st.number[j]
+        row = o.order[i]
+        x, y = np.float32(o.x[row]), np.float32(o.y[row])
+        e, last = np.uint64(first + skip) * _WIDTH, np.uint64(stop) * _WIDTH
+        while e < last:
+            st.hit[m] = e
+            st.hit_number[m] = i
+            m += np.uint64(
+                (x >= boxes[e + _ONE])
+                & (y >= boxes[e + _TWO])
+                & (x <= boxes[e + _THREE])
+                & (y <= boxes[e + _FOUR])
+            )
+            e += _WIDTH
+        if stop < first + length:
+            return np.int64(m), j, stop - first
+        j += 1
+        skip = 0
+    return np.int64(m), j, 0
+
+
+# -- deciding ----------------------------------------------------------------------------------
+
+
+@njit(lean=True, forceinline=True)
+def _strictly(boxes: NDArray[np.float32], e: np.uint64, x: np.float32, y: np.float32) -> bool:
+    """Whether the rounded box at `e` holds (x, y) away from its edge."""
+    return bool(
+        (x > boxes[e + _ONE])
+        & (y > boxes[e + _TWO])
+        & (x < boxes[e + _THREE])
+        & (y < boxes[e + _FOUR])
+    )
+
+
+@njit(lean=True, forceinline=True)
+def _has_words(st: Search, start: int, stop: int, one: int, two: int) -> bool:
+    """Whether the words [start, stop) have these numbers among them; two may be NONE."""
+    has_one = False
+    has_two = two == NONE
+    for j in range(start, stop):
+        has_one |= st.ordinal[j] == one
+        has_two |= st.ordinal[j] == two
+    return has_one & has_two
 
 
 @njit
-def _check(
+def _decide(
     ix: Index,
+    pool: NDArray[np.int32],
+    boxes: NDArray[np.float32],
     space: int,
     o: ObjectColumns,
-    st: Stages,
-    n: int,
+    st: Search,
+    hits: int,
+    first: int,
+    order: NDArray[np.int64],
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> bool:
-    """Decide n candidates, in the order of their objects; False if `out` is full."""
+    """Which of the hits of a round, whose first object is `first`, match; False: no more room."""
     touched = np.int64(0)
-    for j in range(n):
-        touched ^= ix.slots.rows[st.slot[j], sl.BODY]
+    for h in range(hits):
+        if pool[st.hit[h] + _OTHER] == ASK:
+            touched ^= ix.slots.rows[pool[st.hit[h]], sl.BODY]
     counts[TOUCHED] ^= touched
-    base = ix.slots.meta[sl.CLOCK]
-    for j in range(n):
-        i, slot = np.int64(st.object[j]), np.int64(st.slot[j])
-        stamp = np.int32(base + i)
-        counts[NEXT] = i
-        if ix.slots.half[slot, sl.STAMP] == stamp:
-            continue
+    found = counts[FOUND]
+    settled = np.int64(0)
+    if hits > 0:
+        settled = sl.settled(ix.slots, o.time[o.order[st.hit_number[0]]])
+    for h in range(hits):
+        e = st.hit[h]
+        i = np.int64(st.hit_number[h])
+        row = o.order[i]
+        if i != st.done[0]:
+            if st.done[3]:
+                found = _each_once(order, out, st.done[1], found)
+            st.done[0], st.done[1], st.done[2], st.done[3] = i, found, counts[EXAMINED], 0
+            settled = sl.settled(ix.slots, o.time[row])
         counts[EXAMINED] += 1
-        if matches(ix, space, slot, o, i, o.order[i]):
-            if counts[FOUND] == len(out):
+        one, two = pool[e + _OTHER], pool[e + _OTHER + _ONE]
+        if one >= 0 and not _has_words(st, st.start[i - first], st.start[i - first + 1], one, two):
+            continue
+        slot = np.int64(pool[e])
+        sure = (
+            one != ASK
+            and slot < settled
+            and _strictly(boxes, e, np.float32(o.x[row]), np.float32(o.y[row]))
+            and not is_set(ix.slots.careful, slot)
+        )
+        if sure or matches(ix, space, slot, o, i, row):
+            if found == len(out):
                 return False
-            out[counts[FOUND], 0] = i
-            out[counts[FOUND], 1] = slot
-            counts[FOUND] += 1
-            ix.slots.half[slot, sl.STAMP] = stamp
+            order[found] = i
+            out[found] = slot
+            found += 1
+            st.done[3] |= not sure or two == MANY
+    counts[FOUND] = found
     return True
 
 
-@njit(lean=True)
-def held_by(
-    boxes: NDArray[np.float32],
-    start: int,
-    stop: int,
-    x: float,
-    y: float,
-    hit: NDArray[np.int64],
-) -> tuple[int, int]:
-    """Entries of [start, stop) whose box holds (x, y), into `hit`; (how many, how many buried).
-
-    Without a branch an entry: which side of it a point lies on cannot be foretold.
-    """
-    n = 0
-    gone = 0
-    for e in range(start, stop):
-        left = boxes[e, 1]
-        hit[n] = e
-        n += (x >= left) & (y >= boxes[e, 2]) & (x <= boxes[e, 3]) & (y <= boxes[e, 4])
-        gone += left == np.float32(np.inf)
-    return n, gone
-
-
 @njit
-def _scan_lists(
-    ix: Index,
-    space: int,
-    o: ObjectColumns,
-    st: Stages,
-    n: int,
-    out: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> bool:
-    """Read n lists; entries whose box holds the object become candidates."""
-    boxes, pool = ix.lists.boxes, ix.lists.pool
-    m = 0
-    for j in range(n):
-        row = o.order[st.number[j]]
-        last = st.first[j] + st.length[j]
-        for start in range(st.first[j], last, len(st.hit)):
-            stop = min(start + len(st.hit), last)
-            hits, _ = held_by(boxes, start, stop, o.x[row], o.y[row], st.hit)
-            for h in range(hits):
-                if m == len(st.slot):
-                    if not _check(ix, space, o, st, m, out, counts):
-                        return False
-                    m = 0
-                st.object[m] = st.number[j]
-                st.slot[m] = pool[st.hit[h], 0]
-                m += 1
-    return _check(ix, space, o, st, m, out, counts)
+def _each_once(order: NDArray[np.int64], out: NDArray[np.int64], start: int, stop: int) -> int:
+    """Sort the slots [start, stop), all of one object, and keep each once; where they end.
+
+    Lists may share subscriptions; and of two with the same id the older one is told first.
+    """
+    ascending = True
+    for j in range(start + 1, stop):
+        ascending &= out[j - 1] < out[j]
+    if ascending:
+        return stop
+    if stop - start > _FEW:
+        out[start:stop].sort()
+    else:
+        for j in range(start + 1, stop):
+            slot = out[j]
+            k = j
+            while k > start and out[k - 1] > slot:
+                out[k] = out[k - 1]
+                k -= 1
+            out[k] = slot
+    kept = start
+    for j in range(start, stop):
+        out[kept] = out[j]
+        kept += j + 1 == stop or out[j + 1] != out[j]
+    return kept
 
 
 @njit
 def match_range(
     ix: Index,
+    pool: NDArray[np.int32],
+    boxes: NDArray[np.float32],
     space: int,
     o: ObjectColumns,
-    st: Stages,
+    st: Search,
+    order: NDArray[np.int64],
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> bool:
-    """Matches of the objects from number `counts[NEXT]` on: rows (object number, slot) of `out`.
+    """Matches of the objects from number `counts[NEXT]` on: object numbers, ascending, and slots.
 
-    Works in rounds of some hundred look-ups, step by step, because waiting for memory is most of
-    the work: within a step the loads do not depend on each other. False if `out` is full; call
-    again with a new one: `counts[NEXT]` is then the object that was being decided, and stamps keep
-    what was found of it from being found twice, there and in other lists.
+    `pool` and `boxes` are those of the lists, as one run. False if there is no more room; call
+    again with more: `counts[NEXT]` is then the object that was being decided.
     """
+    levels = _levels(ix, st)
     while counts[NEXT] < len(o.order):
-        following, n = gather_keys(ix, o, counts[NEXT], st)
-        n = find_lists(ix, st, n, counts)
-        if not _scan_lists(ix, space, o, st, n, out, counts):
-            return False
+        first = counts[NEXT]
+        following, touched = _read_words(ix.words, o, first, _LOOKUPS // max(levels, 1), st)
+        n, more = _find(ix.lists, st, _gather(ix.lists, o, first, following, levels, st))
+        counts[TOUCHED] ^= touched ^ more ^ _touch(ix.lists, pool, st, n)
+        st.done[0] = -1
+        st.done[3] = 0
+        j = skip = 0
+        while j < n:
+            hits, j, skip = _within(ix.lists, boxes, o, st, n, j, skip)
+            if not _decide(ix, pool, boxes, space, o, st, hits, first, order, out, counts):
+                following, counts[FOUND], counts[EXAMINED] = st.done[0], st.done[1], st.done[2]
+                st.done[3] = 0
+                break
+        if st.done[3]:
+            counts[FOUND] = _each_once(order, out, st.done[1], counts[FOUND])
+        for k in range(n):
+            if st.number[k] < following:
+                counts[LOOKUPS] += 1
+                counts[SCANNED] += pl.entries(ix.lists, st.row[k])[1]
         counts[NEXT] = following
-    ix.slots.meta[sl.CLOCK] += len(o.order)
+        if j < n or (n > 0 and following <= st.number[n - 1]):
+            return False
     return True
+
+
+@njit
+def name_matches(
+    o: ObjectColumns, order: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """(time, where the id starts, its length) of the objects with these numbers."""
+    n = len(order)
+    time, start, length = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    for j in range(n):
+        row = o.order[order[j]]
+        time[j] = o.time[row]
+        start[j] = o.id_offsets[row]
+        length[j] = o.id_offsets[row + 1] - start[j]
+    return time, start, length

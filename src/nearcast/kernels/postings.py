@@ -2,7 +2,8 @@
 
 A list hangs on a 64-bit key (a word, or a word and a cell). An entry is five 32-bit numbers: the
 slot of a subscription and an outward-rounded box, so that most candidates are refused without a
-look at the subscription. Lists grow by doubling; what they leave is reused by lists of that size.
+look at the subscription; a pool may be wider, for what its index wants to know besides. Lists grow
+by doubling; what they leave is reused by lists of that size.
 Entries that no longer hold are buried, and swept out when they are half of a list.
 """
 
@@ -29,35 +30,39 @@ META = FREE + CLASSES
 class Postings(NamedTuple):
     """State of a set of posting lists; all arrays may be memory-mapped."""
 
-    table: NDArray[np.uint64]  # [capacity, 3]: key, first entry, count | room << 32
-    marks: NDArray[np.uint64]  # [capacity / 8]: a bit for each of 8 · capacity places, see `marked`
-    pool: NDArray[np.int32]  # [entries, ENTRY]
+    table: NDArray[np.uint64]  # [capacity, 2]: key; first entry | count << 32 | class << 59
+    marks: NDArray[np.uint64]  # [2ⁿ]: eight bits for each row of the table, or more, see `marked`
+    pool: NDArray[np.int32]  # [entries, ENTRY or more]
     boxes: NDArray[np.float32]  # the same memory as `pool`, read as float32
     meta: NDArray[np.int64]  # [META]
 
 
+ROW = 2  # uint64 numbers of a row of the table
+LONGEST = 1 << 27  # entries of one list
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
+_CLASS = np.uint64(59)
+_COUNT = np.uint64(LONGEST - 1)
 _NONE = np.uint64(0)
-_BYTE = np.uint64(8)
 _MARK = np.uint64(20)
 
 
 @njit(lean=True)
 def home(rows: int, key: np.uint64) -> int:
     """The row where the search for `key` begins. Keys are hashes: their bits are spread."""
-    return np.int64((key >> _BYTE) & np.uint64(rows - 1))
+    return np.int64(((key >> _HALF) * np.uint64(rows)) >> _HALF)
 
 
 @njit(lean=True)
 def find(table: NDArray[np.uint64], key: np.uint64) -> int:
-    """Row of `key`, or -1 - (the row where it would go). `table` has 2ⁿ rows, never full."""
-    mask = np.int64(len(table) - 1)
+    """Row of `key`, or -1 - (the row where it would go). `table` is never full."""
     row = home(len(table), key)
     while table[row, 0] != _NONE:
         if table[row, 0] == key:
             return row
-        row = (row + 1) & mask
+        row += 1
+        if row == len(table):
+            row = 0
     return -1 - row
 
 
@@ -82,7 +87,7 @@ def _mark_of(marks: int, key: np.uint64) -> tuple[int, np.uint64]:
 def marked(p: Postings, key: np.uint64) -> bool:
     """Whether there may be a list of `key`: one bit a key, an eighth of the places set at most.
 
-    Most look-ups find nothing; this says so from a twenty-fourth of the memory of the table.
+    Most look-ups find nothing; this says so from a small part of the memory of the table.
     """
     word, bit = _mark_of(len(p.marks), key)
     return p.marks[word] & bit != _NONE
@@ -95,14 +100,6 @@ def mark_all(table: NDArray[np.uint64], marks: NDArray[np.uint64]) -> None:
         if table[i, 0] != _NONE:
             word, bit = _mark_of(len(marks), table[i, 0])
             marks[word] |= bit
-
-
-@njit(lean=True)
-def _size_class(room: int) -> int:
-    size = 0
-    while (1 << size) < room:
-        size += 1
-    return size
 
 
 @njit(lean=True)
@@ -120,48 +117,56 @@ def _take(p: Postings, size: int) -> int:
 
 
 @njit(lean=True)
-def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> bool:
-    """Append `slot` with `box` (float32[4]) to the list of `key`; False if the pool must grow."""
+def _packed(first: int, count: int, size: int) -> np.uint64:
+    return np.uint64(first) | (np.uint64(count) << _HALF) | (np.uint64(size) << _CLASS)
+
+
+@njit(lean=True)
+def room_class(row: np.uint64) -> int:
+    """A list has room for 2^this entries; `row` is what the table says of it."""
+    return np.int64(row >> _CLASS)
+
+
+@njit(lean=True)
+def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> int:
+    """Append `slot` with `box` (float32[4]) to the list of `key`; its entry, -1: no room."""
     row = find(p.table, key)
     if row < 0:
         first = _take(p, 0)
         if first < 0:
-            return False
+            return -1
         row = -1 - row
         p.table[row, 0] = key
         word, bit = _mark_of(len(p.marks), key)
         p.marks[word] |= bit
-        p.table[row, 1] = np.uint64(first)
-        p.table[row, 2] = np.uint64(1) << _HALF
+        p.table[row, 1] = _packed(first, 0, 0)
         p.meta[KEYS] += 1
-    count = np.int64(p.table[row, 2] & _LOW)
-    room = np.int64(p.table[row, 2] >> _HALF)
-    first = np.int64(p.table[row, 1])
-    if count == room:
-        size = _size_class(room)
-        wider = _take(p, size + 1)
+    first, count = entries(p, row)
+    size = room_class(p.table[row, 1])
+    if count == 1 << size:
+        wider = _take(p, size + 1) if 2 * count < LONGEST else -1
         if wider < 0:
-            return False
+            return -1
         for i in range(count):
-            for c in range(ENTRY):
+            for c in range(p.pool.shape[1]):
                 p.pool[wider + i, c] = p.pool[first + i, c]
         p.pool[first, 0] = np.int32(p.meta[FREE + size])
         p.meta[FREE + size] = first
         first = wider
-        room = room * 2
-        p.table[row, 1] = np.uint64(first)
+        size += 1
     p.pool[first + count, 0] = np.int32(slot)
     for c in range(4):
         p.boxes[first + count, 1 + c] = box[c]
-    p.table[row, 2] = np.uint64(count + 1) | (np.uint64(room) << _HALF)
+    p.table[row, 1] = _packed(first, count + 1, size)
     p.meta[LIVE] += 1
-    return True
+    return first + count
 
 
 @njit(lean=True, forceinline=True)
 def entries(p: Postings, row: int) -> tuple[int, int]:
     """First entry and number of entries of the list in `row` of the table."""
-    return np.int64(p.table[row, 1]), np.int64(p.table[row, 2] & _LOW)
+    packed = p.table[row, 1]
+    return np.int64(packed & _LOW), np.int64((packed >> _HALF) & _COUNT)
 
 
 @njit(lean=True)
@@ -183,8 +188,8 @@ def sweep(p: Postings, row: int) -> None:
     kept = first
     for e in range(first, first + length):
         if not buried(p, e):
-            for c in range(ENTRY):
+            for c in range(p.pool.shape[1]):
                 p.pool[kept, c] = p.pool[e, c]
             kept += 1
     p.meta[LIVE] -= first + length - kept
-    p.table[row, 2] = np.uint64(kept - first) | (p.table[row, 2] >> _HALF << _HALF)
+    p.table[row, 1] = _packed(first, kept - first, room_class(p.table[row, 1]))

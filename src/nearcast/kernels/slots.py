@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.bits import set_bit
 from nearcast.kernels.program import TAG_MASK, TAG_OR, TAG_WORD
 from nearcast.model.jit import njit
 
@@ -50,7 +51,11 @@ SUBSCRIBE = 0
 UNSUBSCRIBE = 1
 REPLACED = 2  # a subscription of this id begins in another index: end, and forget the id here
 
-_FORGOTTEN = np.uint64(0xFFFFFFFFFFFFFFFF)  # in place of a slot, in `ids`
+CHUNK = 10  # 2^this slots share a number of `latest`
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_FORGOTTEN = _LOW  # in place of a slot, in `ids`
+FOREVER = 2**62  # the end of what never ends
 
 
 class Slots(NamedTuple):
@@ -61,8 +66,10 @@ class Slots(NamedTuple):
     heap: NDArray[np.uint64]
     reals: NDArray[np.float64]  # the same memory as `heap`
     text: NDArray[np.uint8]
-    ids: NDArray[np.uint64]  # [2ⁿ, 2]: hash of an id, slot + 1
+    ids: NDArray[np.uint64]  # [2ⁿ]: slot + 1 | the low half of an id's hash << 32; 0: free
     ends: NDArray[np.int64]  # [*, 5]: slot, first object after it, end until then, previous, clock
+    careful: NDArray[np.uint64]  # a bit a slot: it has an end, so `sees` must be asked
+    latest: NDArray[np.int64]  # a number a chunk of slots: the latest START so far
     meta: NDArray[np.int64]
 
 
@@ -108,12 +115,13 @@ def find_id(
 ) -> tuple[int, int]:
     """(row of `ids`, slot) of the id `data[start:stop]` with hash `key`; slot -1 if unknown."""
     mask = np.int64(len(s.ids) - 1)
-    row = np.int64(key & np.uint64(mask))
-    while s.ids[row, 1] != np.uint64(0):
-        if s.ids[row, 0] == key and s.ids[row, 1] != _FORGOTTEN:
-            slot = np.int64(s.ids[row, 1]) - 1
-            if _same_id(s, slot, data, start, stop):
-                return row, slot
+    half = key & _LOW
+    row = np.int64(half) & mask
+    while s.ids[row] != np.uint64(0):
+        slot = np.int64(s.ids[row] & _LOW) - 1
+        known = s.ids[row] >> _HALF == half and s.ids[row] & _LOW != _FORGOTTEN
+        if known and _same_id(s, slot, data, start, stop):
+            return row, slot
         row = (row + 1) & mask
     return row, -1
 
@@ -123,12 +131,11 @@ def rehash_ids(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
     """Put every id of `old` into the empty, larger `new`."""
     mask = np.int64(len(new) - 1)
     for i in range(len(old)):
-        if old[i, 1] != np.uint64(0) and old[i, 1] != _FORGOTTEN:
-            row = np.int64(old[i, 0] & np.uint64(mask))
-            while new[row, 1] != np.uint64(0):
+        if old[i] != np.uint64(0) and old[i] & _LOW != _FORGOTTEN:
+            row = np.int64(old[i] >> _HALF) & mask
+            while new[row] != np.uint64(0):
                 row = (row + 1) & mask
-            new[row, 0] = old[i, 0]
-            new[row, 1] = old[i, 1]
+            new[row] = old[i]
 
 
 @njit
@@ -145,6 +152,7 @@ def _end(s: Slots, slot: int, time: int, at: int, clock: int) -> None:
         s.half[slot, ENDS] = np.int32(top)
         s.meta[ENDS_TOP] = top + 1
         s.rows[slot, END] = time
+        set_bit(s.careful, slot)
 
 
 @njit
@@ -173,6 +181,11 @@ def _append(s: Slots, c: Controls, i: int) -> int:
     s.meta[COUNT] = slot + 1
     s.rows[slot, START] = c.time[i]
     s.rows[slot, END] = c.end[i]
+    if c.end[i] < FOREVER:
+        set_bit(s.careful, slot)
+    chunk = slot >> CHUNK
+    before = s.latest[chunk if slot & ((1 << CHUNK) - 1) else max(chunk - 1, 0)]
+    s.latest[chunk] = max(before, c.time[i]) if slot else c.time[i]
     s.half[slot, BORN] = c.at[i]
     s.half[slot, ENDS] = -1
     s.half[slot, STAMP] = -1
@@ -231,10 +244,9 @@ def apply_controls(s: Slots, c: Controls) -> None:
         if c.op[i] == SUBSCRIBE:
             if slot < 0:
                 s.meta[IDS] += 1
-                s.ids[row, 0] = c.id_hash[i]
-            s.ids[row, 1] = np.uint64(_append(s, c, i) + 1)
+            s.ids[row] = (c.id_hash[i] & _LOW) << _HALF | np.uint64(_append(s, c, i) + 1)
         elif c.op[i] == REPLACED and slot >= 0:
-            s.ids[row, 1] = _FORGOTTEN
+            s.ids[row] |= _FORGOTTEN
 
 
 @njit(lean=True, forceinline=True)
@@ -253,6 +265,27 @@ def sees(s: Slots, slot: int, i: int, time: int, until: int) -> bool:
             return s.half[slot, FLAGS] & LIVE != 0
         link = s.ends[link, 3]
     return False
+
+
+@njit(lean=True)
+def settled(s: Slots, time: int) -> int:
+    """So many slots, the first ones, came before this batch and began by `time`.
+
+    An object of then is seen by those of them that are not `careful`, and nobody need ask.
+    """
+    first = s.meta[BATCH_FIRST]
+    if first == 0:
+        return 0
+    low, high = np.int64(0), ((first - 1) >> CHUNK) + 1
+    if s.latest[high - 1] <= time:
+        return first
+    while low < high:
+        middle = (low + high) >> 1
+        if s.latest[middle] <= time:
+            low = middle + 1
+        else:
+            high = middle
+    return min(low << CHUNK, first)
 
 
 @njit(lean=True)
@@ -285,6 +318,7 @@ def drop_slots(s: Slots, slots: NDArray[np.int64]) -> None:
     for i in range(len(slots)):
         s.half[slots[i], FLAGS] &= ~LIVE
         s.rows[slots[i], END] = s.rows[slots[i], START]
+        set_bit(s.careful, slots[i])
 
 
 @njit
@@ -292,6 +326,6 @@ def known(s: Slots) -> NDArray[np.bool_]:
     """Which slots their ids lead to."""
     out = np.zeros(s.meta[COUNT], np.bool_)
     for row in range(len(s.ids)):
-        if s.ids[row, 1] != np.uint64(0) and s.ids[row, 1] != _FORGOTTEN:
-            out[np.int64(s.ids[row, 1]) - 1] = True
+        if s.ids[row] != np.uint64(0) and s.ids[row] & _LOW != _FORGOTTEN:
+            out[np.int64(s.ids[row] & _LOW) - 1] = True
     return out

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import frozen
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, Controls
+from nearcast.kernels.slots import FOREVER as FOREVER
 
-FOREVER = 2**62  # the end of what never ends
 NEVER = -(2**62)  # earlier than any time
 LIMIT = 2**61  # times stay below it, so that no sum of two overflows
 
