@@ -198,7 +198,7 @@ class CompiledIndex(LocalIndex):
         """A table for so many more keys."""
         old = self._index.lists.table.copy()
         needed = (int(self._lists_meta[pl.KEYS]) + more) * 10 // 8 + 1
-        new = self.storage.table("keys", pl.ROW, max(needed, len(old) * 3 // 2))
+        new = self.storage.table("keys", pl.ROW, max(needed, len(old) * 5 // 4))
         pl.rehash(old, new)
         pl.mark_all(new, self.storage.table("marks", 1, _power(len(new)) // 8))
 
