@@ -129,7 +129,7 @@ def measure(layout: Layout, stream: Stream, survey: RangeSurvey, oracle: Oracle)
     slowest = max(float(np.max(workers)), dispatcher / layout.dispatchers, 1e-9)
     objects = sum(s.objects.num_rows for s in (stream.steps[1:] or stream.steps))
     standing = sum(c.num_rows for c in stream.standing)
-    work = [sum(w.scanned + w.lookups for w in of) for of in zip(*(d.work for d in warm))]
+    read = np.array([[w.scanned + w.lookups for w in d.work] for d in warm]).sum(axis=0)
     latency = [d.dispatcher + float(np.max(d.workers)) for d in small[1:] or small]
     return {
         "router": layout.router,
@@ -151,8 +151,8 @@ def measure(layout: Layout, stream: Stream, survey: RangeSurvey, oracle: Oracle)
         "worker_mb": round(float(np.mean(memory[1])) / 1e6, 2),
         "object_copies": round(sum(int(d.sent.sum()) for d in warm) / objects, 3),
         "query_copies": round(cluster.copies / max(standing, 1), 3),
-        "read_per_object": round(sum(work) / objects, 1),
-        "read_slowest_to_mean": round(max(work) / max(float(np.mean(work)), 1e-9), 2),
+        "read_per_object": round(float(read.sum()) / objects, 1),
+        "read_slowest_to_mean": round(float(read.max() / max(read.mean(), 1e-9)), 2),
         "checked_matches": len(oracle.right),
         "notifications": sum(len(t.objects) for t in told),
         "checksum": f"{sum(t.checksum() for t in told) % 2**64:016x}",

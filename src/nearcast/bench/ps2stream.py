@@ -53,7 +53,7 @@ class Setting:
         return self.queries // 2 if group == "Q1" else self.queries
 
 
-SMALL = Setting(4_000, 1_500, scaling=(2, 4), periods=4)
+SMALL = Setting(2_000, 800, scaling=(2, 4), periods=2)
 FULL = Setting(10_000_000, 200_000, periods=24)
 
 

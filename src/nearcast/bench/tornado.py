@@ -50,7 +50,7 @@ class Setting:
     figures: tuple[str, ...] = FIGURES
 
 
-SMALL = Setting(3_000, 2_000, rounds=6)
+SMALL = Setting(2_000, 1_000, rounds=4)
 FULL = Setting(10_000_000, 200_000)
 
 
