@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from nearcast import __version__
 from nearcast.model.errors import NearcastError
 
 PROG = "nearcast"
+_BENCHES = ["pipeline", "dkm-sks", "range-index", "ps2stream", "tornado"]
 
 
 class _Parser(argparse.ArgumentParser):
@@ -106,19 +108,29 @@ def _parser() -> _Parser:
     generate.add_argument("--out", metavar="FILE", help=".jsonl, .jsonl.gz or .parquet")
 
     bench = commands.add_parser("bench", help="an experiment; JSON lines on stdout")
-    bench.add_argument("name", metavar="NAME", choices=["pipeline", "dkm-sks", "range-index"])
+    bench.add_argument("name", metavar="NAME", choices=_BENCHES)
     bench.add_argument("--json", action="store_true", help="JSON lines only, no word of progress")
     bench.add_argument("--objects", type=_positive, default=None, metavar="N")
     bench.add_argument("--subscriptions", type=_positive, default=None, metavar="N")
     bench.add_argument("--seed", type=int, default=7, metavar="S")
-    bench.add_argument("--workers", type=_positive, default=20, metavar="M", help="dkm-sks")
+    bench.add_argument(
+        "--workers", type=_positive, default=None, metavar="M", help="dkm-sks 20, ps2stream 8, …"
+    )
     bench.add_argument("--ticks", type=_positive, default=10, metavar="N", help="dkm-sks")
     bench.add_argument("--k-max", type=_positive, default=10, metavar="K", help="dkm-sks")
     bench.add_argument("--workload", choices=["place", "twitter"], default="place")
     bench.add_argument("--data", default=None, metavar="FILE", help="dkm-sks: Parquet of places")
     bench.add_argument("--series", action="store_true", help="dkm-sks: figures 8 to 10 as well")
+    bench.add_argument("--full", action="store_true", help="papers: their 10,000,000 subscriptions")
+    bench.add_argument("--small", action="store_true", help="ps2stream, tornado: some seconds")
     bench.add_argument(
-        "--full", action="store_true", help="dkm-sks: 10,000,000 subscriptions on two workers"
+        "--figures", default="", metavar="6,7,…", help="ps2stream, tornado: only these"
+    )
+    bench.add_argument(
+        "--dispatchers", type=_positive, default=None, metavar="D", help="ps2stream, tornado"
+    )
+    bench.add_argument(
+        "--constants", action="store_true", help="ps2stream: only c1 to c4 of this machine"
     )
     bench.add_argument(
         "--spark", action="store_true", help="dkm-sks: 1,000,000 subscriptions through Spark"
@@ -128,12 +140,12 @@ def _parser() -> _Parser:
     )
     bench.add_argument("--batch-events", type=_positive, default=None, metavar="N")
 
-    bench.add_argument("--queries", type=_positive, default=None, metavar="N", help="range-index")
+    bench.add_argument("--queries", type=_positive, default=None, metavar="N", help="standing")
     bench.add_argument(
         "--side-max", type=float, default=0.01, metavar="S", help="range-index: longest box side"
     )
     bench.add_argument(
-        "--index", action="append", default=[], metavar="NAME", help="range-index: this one (too)"
+        "--index", action="append", default=[], metavar="NAME", help="of workers (range-index: too)"
     )
     bench.add_argument(
         "--churn",
@@ -150,6 +162,7 @@ def _parser() -> _Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
     args = _parser().parse_args(argv)
+    args.argv = list(sys.argv[1:] if argv is None else argv)
     try:
         return int(_COMMANDS[args.command](args))
     except NearcastError as error:
@@ -217,6 +230,8 @@ def _bench(args: argparse.Namespace) -> int:
         return _bench_dkm_sks(args)
     if args.name == "range-index":
         return _bench_range_index(args)
+    if args.name in ("ps2stream", "tornado"):
+        return _bench_paper(args)
     from nearcast.bench.pipeline import run_pipeline
 
     for figure in run_pipeline(
@@ -251,7 +266,7 @@ def _bench_dkm_sks(args: argparse.Namespace) -> int:
         workload=args.workload,
         subscriptions=args.subscriptions or (10_000_000 if args.full else 200_000),
         objects=args.objects or (1_000_000 if args.full else 100_000),
-        workers=2 if args.full else args.workers,
+        workers=2 if args.full else args.workers or 20,
         k_max=args.k_max,
         ticks=args.ticks,
         seed=args.seed,
@@ -295,6 +310,27 @@ def _bench_range_index(args: argparse.Namespace) -> int:
     )
     for figure in run(setting, say):
         print(json.dumps(figure), flush=True)
+    return 0
+
+
+def _bench_paper(args: argparse.Namespace) -> int:
+    from nearcast.bench.commands import Options, run_paper
+
+    options = Options(
+        size="full" if args.full else "small" if args.small else "usual",
+        queries=args.queries or args.subscriptions,
+        objects=args.objects,
+        workers=args.workers,
+        dispatchers=args.dispatchers,
+        index=args.index[-1] if args.index else None,
+        figures=tuple(name for name in args.figures.split(",") if name),
+        seed=args.seed,
+        constants=args.constants,
+        keep=args.keep,
+    )
+    command = shlex.join([PROG, *args.argv])
+    for figure in run_paper(args.name, options, _progress(args)):
+        print(json.dumps(figure | {"command": command}), flush=True)
     return 0
 
 

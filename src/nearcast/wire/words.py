@@ -45,7 +45,9 @@ def object_words(text: pa.Array, entries: pa.Array, entry_offsets: NDArray[np.in
     return list_column(*found, OBJECTS.field("words").type)
 
 
-def hash_words(keywords: list[str]) -> NDArray[np.uint64]:
+def hash_words(keywords: list[str] | pa.Array) -> NDArray[np.uint64]:
     """Hashes of normalised keywords."""
-    offsets, data = strings(pa.array(keywords, pa.large_string()))
+    if not isinstance(keywords, pa.Array):
+        keywords = pa.array(keywords, pa.large_string())
+    offsets, data = strings(keywords.cast(pa.large_string()))
     return hash_word_column(data, offsets)

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.model.region import BBOX
-from nearcast.wire.tables import CONTROLS, FOREVER, KIND_CODES, NEVER, OBJECTS, list_column
+from nearcast.wire.tables import CONTROLS, OBJECTS, list_column
 from nearcast.wire.words import hash_words
+from nearcast.workload.tables import controls
 
 QUERIES, OBJECT_COUNT = 1_000_000, 200_000  # usual
 SIDE_MIN, SIDE_MAX = 0.001, 0.01
@@ -158,63 +159,32 @@ def _ids(first: int, n: int) -> pa.Array:
     return pa.array([b"%d" % i for i in range(first, first + n)], pa.large_binary())
 
 
-def _empty_lists(n: int, type_: pa.DataType) -> pa.Array:
-    return list_column(np.zeros(n + 1, np.int64), np.empty(0, np.float64), type_)
-
-
 def subscribe_table(
     queries: Queries, hashes: NDArray[np.uint64], first: int, times: NDArray[np.int64]
 ) -> pa.RecordBatch:
     """CONTROLS that subscribe the queries, whose ids count from `first` on."""
     n = len(queries.boxes)
-    reals = CONTROLS.field("region").type
-    flags = BBOX | REPORTS | CONJUNCTION
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(np.arange(n)),
-            pa.array(np.full(n, SUBSCRIBE, np.uint8)),
-            pa.array(np.full(n, KIND_CODES["range"], np.uint8)),
-            pa.array(times),
-            pa.array(np.full(n, FOREVER)),
-            pa.array(np.full(n, NEVER)),
-            pa.array(np.zeros(n, np.int64)),
-            pa.array(np.zeros(n, np.int64)),
-            pa.array(np.full(n, flags, np.int32)),
-            _ids(first, n),
-            pa.array([b""] * n, pa.large_binary()),
-            _hashed(queries.words, hashes, False),
-            _empty_lists(n, CONTROLS.field("cover").type),
-            list_column(np.arange(0, 4 * n + 1, 4), queries.boxes.ravel(), reals),
-            _empty_lists(n, reals),
-        ],
-        schema=CONTROLS,
+    return controls(
+        n,
+        op=pa.array(np.full(n, SUBSCRIBE, np.uint8)),
+        time=pa.array(times),
+        flags=pa.array(np.full(n, BBOX | REPORTS | CONJUNCTION, np.int32)),
+        id=_ids(first, n),
+        program=_hashed(queries.words, hashes, False),
+        region=list_column(
+            np.arange(0, 4 * n + 1, 4), queries.boxes.ravel(), CONTROLS.field("region").type
+        ),
     )
 
 
 def unsubscribe_table(numbers: NDArray[np.int64], times: NDArray[np.int64]) -> pa.RecordBatch:
     """CONTROLS that unsubscribe the queries of these numbers."""
     n = len(numbers)
-    zeros = np.zeros(n, np.int64)
-    columns = {
-        "op": np.full(n, UNSUBSCRIBE, np.uint8),
-        "kind": np.full(n, KIND_CODES["range"], np.uint8),
-        "time": times,
-        "end": np.full(n, FOREVER),
-        "clock": np.full(n, NEVER),
-        "flags": np.zeros(n, np.int32),
-    }
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array([b"%d" % i for i in numbers.tolist()], field.type)
-            if field.name == "id"
-            else pa.array([b""] * n, field.type)
-            if field.name == "tail"
-            else _empty_lists(n, field.type)
-            if pa.types.is_large_list(field.type)
-            else pa.array(columns.get(field.name, zeros), field.type)
-            for field in CONTROLS
-        ],
-        schema=CONTROLS,
+    return controls(
+        n,
+        op=pa.array(np.full(n, UNSUBSCRIBE, np.uint8)),
+        time=pa.array(times),
+        id=pa.array([b"%d" % i for i in numbers.tolist()], pa.large_binary()),
     )
 
 

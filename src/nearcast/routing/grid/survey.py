@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from nearcast.index.base import asked_by
 from nearcast.kernels.ragged import frozen, places
 from nearcast.model.jit import njit
+from nearcast.routing.base import Sample
 from nearcast.wire.tables import lists
 
 Numbers = NDArray[np.int64]
 Words = NDArray[np.uint64]
 Reals = NDArray[np.float64]
+_OUTLIERS = 1000  # one object in so many may lie outside the bounds on each side
 
 
 class RangeSurvey(NamedTuple):
@@ -74,6 +76,19 @@ def take(survey: RangeSurvey, rows: Numbers) -> RangeSurvey:
             )
         )
     )
+
+
+def bounds_of(sample: Sample, survey: RangeSurvey) -> Reals:
+    """Where nearly all objects lie; without objects, all finite edges of boxes."""
+    if len(sample.x):
+        skip = len(sample.x) // _OUTLIERS
+        xs, ys = np.sort(sample.x), np.sort(sample.y)
+        return np.array([xs[skip], ys[skip], xs[-1 - skip], ys[-1 - skip]])
+    sides = [survey.boxes[:, axis::2].ravel() for axis in range(2)]
+    xs, ys = (s[np.isfinite(s)] for s in sides)
+    if len(xs) == 0 or len(ys) == 0:
+        return np.array([0.0, 0.0, 1.0, 1.0])
+    return np.array([xs.min(), ys.min(), xs.max(), ys.max()])
 
 
 def _lengths(s: RangeSurvey) -> RangeSurvey:

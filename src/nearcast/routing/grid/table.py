@@ -234,7 +234,7 @@ def shards_of(t: GridTable) -> int:
 
 
 @njit(lean=True)
-def _meet(seen: Numbers, row: int, shard: int) -> int:
+def meet(seen: Numbers, row: int, shard: int) -> int:
     """Note a shard; 1 if the row had not met it."""
     if seen[shard] == row:
         return 0
@@ -248,15 +248,15 @@ def _meet_cell(
 ) -> int:
     """Note the owners of a cell for the hooks of a subscription; how many are new."""
     if cell >= 0:
-        return _meet(seen.shards, row, cell)
+        return meet(seen.shards, row, cell)
     if seen.maps[-1 - cell] == row:
         return 0
     seen.maps[-1 - cell] = row
     if first == stop:
-        return _meet(seen.shards, row, owner_in(t, cell, UNIVERSAL))
+        return meet(seen.shards, row, owner_in(t, cell, UNIVERSAL))
     new = 0
     for i in range(first, stop):
-        new += _meet(seen.shards, row, owner_in(t, cell, s.words[i]))
+        new += meet(seen.shards, row, owner_in(t, cell, s.words[i]))
     return new
 
 
@@ -275,7 +275,8 @@ def _meet_boxes(t: GridTable, s: RangeSurvey, row: int, first: int, stop: int, s
 
 
 @njit(lean=True)
-def _write(rows: Numbers, shards: Numbers, top: int, row: int, seen: Numbers) -> int:
+def write_seen(rows: Numbers, shards: Numbers, top: int, row: int, seen: Numbers) -> int:
+    """Write the shards that a row met behind `top`, ascending; where they end."""
     for shard in range(len(seen)):
         if seen[shard] == row:
             rows[top] = row
@@ -285,7 +286,7 @@ def _write(rows: Numbers, shards: Numbers, top: int, row: int, seen: Numbers) ->
 
 
 @njit
-def _room(array: Numbers, top: int, more: int) -> Numbers:
+def with_room(array: Numbers, top: int, more: int) -> Numbers:
     """The array, or a copy twice as large where `more` do not fit behind `top`."""
     if top + more <= len(array):
         return array
@@ -305,8 +306,8 @@ def place_rows(t: GridTable, s: RangeSurvey) -> Pairs:
         first, stop = s.word_offsets[row], s.word_offsets[row + 1]
         first, stop = hooks(t, s.words, first, stop, s.conjunction[row])
         found = _meet_boxes(t, s, row, first, stop, seen)
-        rows, shards = _room(rows, top, found), _room(shards, top, found)
-        top = _write(rows, shards, top, row, seen.shards)
+        rows, shards = with_room(rows, top, found), with_room(shards, top, found)
+        top = write_seen(rows, shards, top, row, seen.shards)
     return rows[:top], shards[:top]
 
 
@@ -319,16 +320,16 @@ def route_rows(t: GridTable, x: Reals, y: Reals, word_offsets: Numbers, words: W
     top = 0
     for row in range(n):
         cell = t.cells[line_of(t, y[row]), column_of(t, x[row])]
-        found = _meet(seen, row, owner_in(t, cell, UNIVERSAL))
+        found = meet(seen, row, owner_in(t, cell, UNIVERSAL))
         if cell < 0:
             for i in range(word_offsets[row], word_offsets[row + 1]):
-                found += _meet(seen, row, owner_in(t, cell, words[i]))
-        rows, shards = _room(rows, top, found), _room(shards, top, found)
+                found += meet(seen, row, owner_in(t, cell, words[i]))
+        rows, shards = with_room(rows, top, found), with_room(shards, top, found)
         if found == 1:
             rows[top], shards[top] = row, owner_in(t, cell, UNIVERSAL)
             top += 1
         else:
-            top = _write(rows, shards, top, row, seen)
+            top = write_seen(rows, shards, top, row, seen)
     return rows[:top], shards[:top]
 
 

@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 
 from nearcast.index.posting import UNIVERSAL
 from nearcast.routing.base import Sample
-from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words, take
+from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words, bounds_of, take
 from nearcast.routing.ps2stream.load import Constants, constants_of, load
 
 Region = tuple[int, int, int, int]  # first column and row, behind the last column and row
-_OUTLIERS = 1000  # one object in so many may lie outside the bounds on each side
 
-PARAMETERS = {"discard": 1.0, "side": 256.0, "queries": 200_000.0}
+# `insertions`: |Q^i| for each object, of PS2Stream's stream (VI-A): 5 objects an update, and every
+# other one an insertion. 0: all queries are insertions of the period, Definition 1 to the letter.
+PARAMETERS = {"discard": 0.0, "insertions": 0.1, "side": 256.0, "queries": 200_000.0}
 
 
 class Rows(NamedTuple):
@@ -82,7 +83,7 @@ def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -
     columns = cells_of(survey.boxes[:, 0::2], bounds[0], bounds[2], side)
     lines = cells_of(survey.boxes[:, 1::2], bounds[1], bounds[3], side)
     return Workload(
-        constants_of(parameters),
+        _for_standing(constants_of(parameters), parameters["insertions"], len(sample.x), total),
         bool(parameters["discard"]),
         total / max(len(survey.id_hash), 1),
         bounds,
@@ -99,17 +100,16 @@ def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -
     )
 
 
-def bounds_of(sample: Sample, survey: RangeSurvey) -> Reals:
-    """Where nearly all objects lie; without objects, all finite edges of boxes."""
-    if len(sample.x):
-        skip = len(sample.x) // _OUTLIERS
-        xs, ys = np.sort(sample.x), np.sort(sample.y)
-        return np.array([xs[skip], ys[skip], xs[-1 - skip], ys[-1 - skip]])
-    sides = [survey.boxes[:, axis::2].ravel() for axis in range(2)]
-    xs, ys = (s[np.isfinite(s)] for s in sides)
-    if len(xs) == 0 or len(ys) == 0:
-        return np.array([0.0, 0.0, 1.0, 1.0])
-    return np.array([xs.min(), ys.min(), xs.max(), ys.max()])
+def _for_standing(c: Constants, insertions: float, objects: int, queries: int) -> Constants:
+    """Constants for queries that stand while the objects come, and of which few are new.
+
+    Objects are checked against all of them, but only so many are inserted and deleted: c3 and c4
+    of a query count by that share.
+    """
+    if not insertions:
+        return c
+    share = insertions * objects / max(queries, 1)
+    return c._replace(c3=c.c3 * share, c4=c.c4 * share)
 
 
 def cells_of(values: Reals, low: float, high: float, side: int) -> Numbers:

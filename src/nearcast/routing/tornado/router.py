@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from nearcast.routing.base import Placement, Sample
 from nearcast.routing.grid.router import GridRouter
-from nearcast.routing.grid.survey import RangeSurvey, survey_of
+from nearcast.routing.grid.survey import RangeSurvey, bounds_of, survey_of
 from nearcast.routing.grid.table import GridTable
-from nearcast.routing.ps2stream.workload import bounds_of
 from nearcast.routing.tornado.a_grid import AGrid, a_grid_of, partitions_of
 from nearcast.routing.tornado.place import place_by_search
 from nearcast.routing.tornado.table import tornado_table

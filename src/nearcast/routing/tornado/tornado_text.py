@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from nearcast.routing.base import Sample
 from nearcast.routing.grid.router import GridRouter
-from nearcast.routing.grid.survey import RangeSurvey
+from nearcast.routing.grid.survey import RangeSurvey, bounds_of
 from nearcast.routing.grid.table import GridTable
-from nearcast.routing.ps2stream.workload import bounds_of
 from nearcast.routing.tornado.table import text_table
 
 

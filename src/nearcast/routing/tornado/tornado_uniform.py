@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nearcast.routing.base import Sample
-from nearcast.routing.grid.survey import RangeSurvey
+from nearcast.routing.grid.survey import RangeSurvey, bounds_of
 from nearcast.routing.grid.table import GridTable
-from nearcast.routing.ps2stream.workload import bounds_of
 from nearcast.routing.tornado.router import Tornado
 from nearcast.routing.tornado.table import uniform_table
 

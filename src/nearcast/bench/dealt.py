@@ -1,0 +1,262 @@
+"""A dispatcher and m workers on bare indexes, without Spark: what the papers' clusters do.
+
+The workers run one after another on one core; what they would take side by side follows from the
+seconds of each. Seconds are those of the processor, so that other work on the machine does not
+count. Making and copying tables (the network of a cluster) is outside of all times.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.index import INDEXES, LocalIndex
+from nearcast.index.arena import Memory
+from nearcast.index.base import Work
+from nearcast.kernels.hashing import hash_ids, mix64_array
+from nearcast.kernels.slots import SUBSCRIBE
+from nearcast.model.space import Space
+from nearcast.routing import GridRouter, Registered, Router, Sample
+from nearcast.routing.grid.reporting import tells
+from nearcast.routing.grid.survey import RangeSurvey, join, survey_of
+from nearcast.routing.tornado.selective import Summaries
+from nearcast.wire.tables import lists, numbers, object_columns, strings
+
+Numbers = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Reals = NDArray[np.float64]
+Figure = dict[str, Any]
+Say = Callable[[str], None]
+H2_SIDE = 64  # cells of H2 along each axis, at most: the granularity of the paper's grids
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+clock = time.thread_time
+
+
+@dataclass(slots=True)
+class Step:
+    """Some of a stream: updates of subscriptions and objects, and how they interleave."""
+
+    controls: pa.RecordBatch  # an unsubscribe has all that its subscribe had
+    at: NDArray[np.int32]  # objects before each
+    objects: pa.RecordBatch
+
+    @property
+    def tuples(self) -> int:
+        """Objects, insertions and deletions."""
+        return int(self.controls.num_rows + self.objects.num_rows)
+
+
+@dataclass(slots=True)
+class Stream:
+    """What stands at the beginning, and what comes."""
+
+    standing: list[pa.RecordBatch]  # CONTROLS
+    steps: list[Step]
+    sample: Sample  # objects of the past, for plans
+    small: list[Step] = field(default_factory=list)  # come last, to see the time of single tuples
+
+    def survey(self) -> RangeSurvey:
+        """The standing subscriptions, for plans."""
+        return join([survey_of(c, id_hashes(c)) for c in self.standing])
+
+
+def id_hashes(table: pa.RecordBatch) -> Words:
+    """The hash of each id."""
+    offsets, data = strings(table["id"])
+    return hash_ids(data, offsets)
+
+
+def sample_of(objects: pa.RecordBatch) -> Sample:
+    """Objects as plans read them."""
+    x, y = numbers(objects["x"]), numbers(objects["y"])
+    return Sample(x, y, *lists(objects["words"], np.uint64))
+
+
+@contextmanager
+def timed(seconds: Reals, at: int = 0) -> Iterator[None]:
+    """Add the processor's seconds of the block to `seconds[at]`."""
+    started = clock()
+    yield
+    seconds[at] += clock() - started
+
+
+# How dispatchers send objects: as the engine does, or without those that nobody there can want.
+ENGINE, H2, SUMMARIES = "engine", "h2", "summaries"
+
+
+class Dispatcher:
+    """Deals by a router; unless as the engine, objects only by words that queries hang under."""
+
+    def __init__(self, router: Router, dispatch: str) -> None:
+        self.router = router
+        self.dispatch = dispatch
+        self.seconds = np.zeros(1)
+        self.known: Registered | Summaries | None = self._none_known()
+
+    def _none_known(self) -> Registered | Summaries | None:
+        """H2, or summaries, without a subscription."""
+        grid = getattr(self.router, "grid", None)
+        if grid is None or self.dispatch == ENGINE:
+            return None
+        if self.dispatch == SUMMARIES:
+            return Summaries(grid, self.router.shards)
+        return Registered(grid, H2_SIDE)
+
+    def place(self, controls: pa.RecordBatch) -> tuple[Numbers, Numbers]:
+        """(rows, shards) of subscribes and unsubscribes; H2 learns of the former."""
+        with timed(self.seconds):
+            placed = self.router.place(controls, id_hashes(controls))
+        self._register(controls, True)
+        return placed.rows, placed.shards
+
+    def route(self, step: Step) -> tuple[Numbers, Numbers]:
+        """(rows, shards) of the objects of a step; H2 then forgets what it ended.
+
+        Not before: the objects that came first may match it.
+        """
+        objects = step.objects
+        if self.known is not None:
+            with timed(self.seconds):
+                pairs = self.known.wanted(*sample_of(objects))
+        else:
+            with timed(self.seconds):
+                routes = self.router.route(objects)
+            if routes is None:
+                m, n = self.router.shards, objects.num_rows
+                pairs = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
+            else:
+                pairs = routes.rows, routes.shards
+        self._register(step.controls, False)
+        return pairs
+
+    def _register(self, controls: pa.RecordBatch, begin: bool) -> None:
+        if self.known is None or controls.num_rows == 0:
+            return
+        rows = np.flatnonzero((numbers(controls["op"]) == SUBSCRIBE) == begin)
+        some = controls.take(pa.array(rows))
+        with timed(self.seconds):
+            survey = survey_of(some, np.zeros(len(rows), np.uint64))
+            if begin:
+                self.known.add(survey)
+            else:
+                self.known.remove(survey)
+
+    def replaced(self, router: GridRouter, held: RangeSurvey) -> None:
+        """Another table holds from now on, with `held` as the subscriptions there are."""
+        self.router = router
+        self.known = self._none_known()
+        if self.known is not None:
+            self.known.add(held)
+
+    @property
+    def bytes(self) -> int:
+        """Memory of the table and of H2."""
+        grid = getattr(self.router, "grid", None)
+        table = sum(array.nbytes for array in grid) if grid is not None else 0
+        return table + (self.known.bytes if self.known is not None else 0)
+
+
+@dataclass(slots=True)
+class Told:
+    """Matches that a step told: the number of the object, the hash of the subscription's id."""
+
+    objects: Numbers
+    ids: Words
+
+    def checksum(self) -> int:
+        """The same for the same matches, in whatever order, by whatever workers."""
+        mixed = mix64_array(self.objects.astype(np.uint64) * _GOLDEN ^ self.ids)
+        return int(np.sum(mixed, dtype=np.uint64))
+
+
+@dataclass(slots=True)
+class Done:
+    """What a step took."""
+
+    dispatcher: float  # seconds
+    workers: Reals  # seconds of each
+    sent: Numbers  # objects sent to each
+    updates: Numbers  # insertions and deletions sent to each
+    told: Told
+    work: list[Work]  # of each
+    routed: tuple[Numbers, Numbers]  # (object, worker)
+
+
+class Cluster:
+    """A dispatcher, and workers with an index each."""
+
+    def __init__(self, router: Router, index: str, dispatch: str = ENGINE) -> None:
+        self.dispatcher = Dispatcher(router, dispatch)
+        self.workers: list[LocalIndex] = [
+            INDEXES[index]("range", Space.GEOGRAPHIC, Memory()) for _ in range(router.shards)
+        ]
+        self.insert_seconds = np.zeros(router.shards)
+        self.copies = 0  # of standing subscriptions
+
+    def stand(self, standing: list[pa.RecordBatch]) -> None:
+        """Insert what stands at the beginning."""
+        for controls in standing:
+            rows, shards = self.dispatcher.place(controls)
+            self.copies += len(rows)
+            for w, index in enumerate(self.workers):
+                mine = controls.take(pa.array(rows[shards == w]))
+                with timed(self.insert_seconds, w):
+                    index.apply(mine, np.zeros(mine.num_rows, np.int32))
+                    index.close()
+
+    def run(self, step: Step) -> Done:
+        """Let a step pass."""
+        before = float(self.dispatcher.seconds[0])
+        rows, shards = self.dispatcher.place(step.controls)
+        objects, to = self.dispatcher.route(step)
+        m = len(self.workers)
+        done = Done(
+            float(self.dispatcher.seconds[0]) - before,
+            np.zeros(m),
+            np.bincount(to, minlength=m),
+            np.bincount(shards, minlength=m),
+            Told(np.empty(0, np.int64), np.empty(0, np.uint64)),
+            [],
+            (objects, to),
+        )
+        found = [
+            self._work(w, step, rows[shards == w], objects[to == w], done.workers) for w in range(m)
+        ]
+        done.work = [work for _, work in found]
+        done.told.objects = np.concatenate([told.objects for told, _ in found])
+        done.told.ids = np.concatenate([told.ids for told, _ in found])
+        return done
+
+    def _work(
+        self, w: int, step: Step, controls: Numbers, objects: Numbers, seconds: Reals
+    ) -> tuple[Told, Work]:
+        """One worker's part of a step."""
+        index = self.workers[w]
+        mine = step.controls.take(pa.array(controls))
+        at = np.searchsorted(objects, step.at[controls]).astype(np.int32)
+        columns = object_columns(step.objects.take(pa.array(objects)))
+        now = int(columns.time[-1]) if len(objects) else 0
+        grid = getattr(self.dispatcher.router, "grid", None)
+        with timed(seconds, w):
+            index.apply(mine, at)
+            changes = index.match(columns, columns.clock, now)
+            if grid is not None:
+                told = tells(grid, w, columns, changes.order, changes.slot, index.asked)
+            else:
+                told = index.reports(changes.slot)
+            index.close()
+        kept = changes.take(np.flatnonzero(told))
+        numbers_ = numbers(step.objects["pos"])[objects[kept.order]]
+        return Told(numbers_, index.id_hashes(kept.slot)), changes.work
+
+    @property
+    def worker_bytes(self) -> list[int]:
+        """Memory of each worker's index."""
+        return [int(w.storage.bytes) for w in self.workers]

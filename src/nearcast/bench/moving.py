@@ -1,0 +1,74 @@
+"""Subscriptions moved between the workers of a cluster when a new table comes, as the engine does.
+
+What leaves is found by comparing the owners in both tables (`engine.transfer.leaving`), written
+as bytes, read by who takes it, and dropped by who gave it. Every worker's part is timed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.bench.dealt import Cluster, Reals, id_hashes, timed
+from nearcast.engine.planning import TABLE
+from nearcast.engine.transfer import leaving
+from nearcast.routing import GridRouter
+from nearcast.routing.grid.survey import RangeSurvey, join, survey_of
+from nearcast.routing.grid.table import GridTable, pack
+from nearcast.wire.tables import CONTROLS, from_bytes, to_bytes
+
+
+@dataclass(slots=True)
+class Moved:
+    """What a new table moved, and how long each worker was busy with it."""
+
+    bytes: int
+    copies: int
+    looking: Reals  # seconds of finding out what leaves: each looks through all it holds
+    moving: Reals  # seconds of writing, reading, inserting, dropping
+
+
+def held_by(cluster: Cluster, now: int) -> list[pa.RecordBatch]:
+    """The subscriptions that each worker holds, as CONTROLS."""
+    return [w.rows(w.living(now))[0] for w in cluster.workers]
+
+
+def survey_by(held: list[pa.RecordBatch]) -> list[RangeSurvey]:
+    """What each worker holds, for statistics and plans."""
+    return [survey_of(c, id_hashes(c)) for c in held]
+
+
+def move(cluster: Cluster, table: GridTable, now: int) -> Moved:
+    """Let `table` hold from now on, and move what it puts elsewhere."""
+    router = cluster.dispatcher.router
+    assert isinstance(router, GridRouter)
+    data = pack(table)
+    m = len(cluster.workers)
+    moved = Moved(0, 0, np.zeros(m), np.zeros(m))
+    sent: list[tuple[bytes, np.ndarray]] = []
+    drops = []
+    for w, index in enumerate(cluster.workers):
+        with timed(moved.looking, w):
+            going = leaving(router, {TABLE: data}, w, index, index.living(now))
+        with timed(moved.moving, w):
+            written = to_bytes(index.rows(going.slots)[0]) if len(going.slots) else b""
+        sent.append((written, going.shards))
+        drops.append(going.drops)
+        moved.bytes += len(written)
+        moved.copies += len(going.slots)
+    for w, index in enumerate(cluster.workers):
+        with timed(moved.moving, w):
+            index.drop(drops[w])
+            for written, shards in sent:
+                mine = np.flatnonzero(shards == w)
+                if len(mine):
+                    came = from_bytes(written, CONTROLS).take(pa.array(mine))
+                    index.apply(came, np.zeros(len(mine), np.int32))
+            index.close()
+    following = type(router)(m, data)
+    known = cluster.dispatcher.known is not None
+    held = join(survey_by(held_by(cluster, now))) if known else join([])
+    cluster.dispatcher.replaced(following, held)
+    return moved

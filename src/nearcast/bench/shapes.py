@@ -1,0 +1,34 @@
+"""What papers claim, as shapes of figures: each held or not, with the values that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from nearcast.bench.dealt import Figure
+
+
+def claim(figure: str, text: str, held: bool, **values: Any) -> Figure:
+    """A claim about a figure of a paper."""
+    return {"claim": text, "figure": figure, "held": bool(held), **values}
+
+
+def matching(told: Iterable[Figure], **wanted: Any) -> list[Figure]:
+    """The points (claims are none) that have all these values."""
+    return [t for t in told if "claim" not in t and all(t.get(k) == v for k, v in wanted.items())]
+
+
+def by(told: Sequence[Figure], key: str, value: str) -> dict[Any, Any]:
+    """{point[key]: point[value]}, the last of each key."""
+    return {t[key]: t[value] for t in told}
+
+
+def rising(values: Sequence[float]) -> bool:
+    """Does each value exceed the one before?"""
+    return all(b > a for a, b in pairwise(values))
+
+
+def stable(values: Sequence[float], within: float) -> bool:
+    """Is the largest at most `within` times the least?"""
+    return max(values) <= within * min(values)

@@ -1,0 +1,93 @@
+"""Tornado's query data sets (section 5): normal tweets, spatially condensed, textually selective.
+
+The places and words are those of tweets; a query asks for all of its words inside a rectangle.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+
+from nearcast.workload.corpus import Corpus, Objects
+from nearcast.workload.places import Bounds
+from nearcast.workload.ragged import Floats, Ids, Longs, make_distinct, offsets_of
+from nearcast.workload.subscriptions import AND, Subscriptions
+
+KEYWORDS = 3  # Table 1
+SIDE = 0.005  # of the spatial range, along each axis
+_LEAST_SHARE = 0.001  # of the vocabulary that keywords are drawn from, however rare they shall be
+
+
+def tweet_subscriptions(
+    corpus: Corpus,
+    n: int,
+    rng: np.random.Generator,
+    keywords: float = KEYWORDS,
+    side: float = SIDE,
+    scale: float = 1.0,
+    percentile: float = 1.0,
+) -> Subscriptions:
+    """n queries at the places of tweets, with words of tweets there.
+
+    `side`: of a rectangle, as a share of the spatial range. `scale`: that range shrunk about its
+    middle (*spatially condensed*). `percentile`: words only from that share of the vocabulary,
+    the less frequent end, by their frequencies there (*textually selective*).
+    """
+    x, y, tile = corpus.places(n, rng)
+    counts = np.full(n, int(keywords), dtype=np.int64)
+    if percentile < 1.0:
+        offsets, words = _rare_words(corpus, counts, percentile, rng)
+    else:
+        offsets, words = corpus.terms(counts, tile, rng)
+    x, y = condensed(corpus.bounds, x, y, scale)
+    return Subscriptions(
+        x, y, offsets, words, operator=np.full(n, AND, np.uint8), bbox=_boxes(corpus, x, y, side)
+    )
+
+
+def condensed_objects(corpus: Corpus, n: int, rng: np.random.Generator, scale: float) -> Objects:
+    """Tweets of the spatially condensed data set."""
+    made = corpus.objects(n, rng)
+    x, y = condensed(corpus.bounds, made.lon, made.lat, scale)
+    return Objects(x, y, made.offsets, made.keywords)
+
+
+def condensed(bounds: Bounds, x: Floats, y: Floats, scale: float) -> tuple[Floats, Floats]:
+    """Positions moved towards the middle of the bounds, to `scale` of their distance from it."""
+    if scale == 1.0:
+        return x, y
+    mid_x, mid_y = (bounds[0] + bounds[2]) / 2, (bounds[1] + bounds[3]) / 2
+    return np.round(mid_x + scale * (x - mid_x), 6), np.round(mid_y + scale * (y - mid_y), 6)
+
+
+def _boxes(corpus: Corpus, x: Floats, y: Floats, side: float) -> Floats:
+    minx, miny, maxx, maxy = corpus.bounds
+    half_x, half_y = 0.5 * side * (maxx - minx), 0.5 * side * (maxy - miny)
+    boxes = np.stack([x - half_x, y - half_y, x + half_x, y + half_y], axis=1)
+    return np.asarray(np.round(boxes, 6), np.float64)
+
+
+@lru_cache(maxsize=8)
+def _rare(corpus: Corpus, percentile: float) -> tuple[Ids, Floats]:
+    """(the less frequent words, their cumulative shares)."""
+    frequencies = corpus.frequencies()
+    count = int(corpus.vocabulary * max(percentile, _LEAST_SHARE))
+    ids = np.argsort(frequencies, kind="stable")[:count].astype(np.int32)
+    cumulative = np.cumsum(frequencies[ids])
+    return ids, cumulative / cumulative[-1]
+
+
+def _rare_words(
+    corpus: Corpus, counts: Longs, percentile: float, rng: np.random.Generator
+) -> tuple[Longs, Ids]:
+    ids, cumulative = _rare(corpus, percentile)
+
+    def draw(n: int) -> Ids:
+        at = np.searchsorted(cumulative, rng.random(n), side="right")
+        return ids[np.minimum(at, len(ids) - 1)]
+
+    offsets = offsets_of(counts)
+    words = draw(int(offsets[-1]))
+    make_distinct(words, offsets, lambda indexes: draw(len(indexes)))
+    return offsets, words

@@ -1,0 +1,157 @@
+"""The experiments of PS2Stream run, check their answers, and judge claims by figures alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nearcast.bench import ps2stream
+from nearcast.bench.commands import Options, run_paper
+from nearcast.bench.dealt import ENGINE, H2, Cluster, Told
+from nearcast.bench.dealt_run import Layout, Oracle, agree, measure, planned
+from nearcast.bench.moving import held_by, move
+from nearcast.bench.ps2stream import CHOSEN, SPACE, TEXT, Setting, constants_for, make_stream
+from nearcast.bench.ps2stream_adjust import Period, late, run_adjust
+from nearcast.bench.ps2stream_claims import claims
+from nearcast.bench.ps2stream_plots import plots
+from nearcast.bench.tweets import by_hour, ps2stream_tweets
+from nearcast.model.errors import NearcastError
+from nearcast.routing import GridRouter
+
+TINY = Setting(600, 400, workers=3, dispatchers=2, scaling=(2, 3), periods=2)
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def told() -> list[ps2stream.Figure]:
+    return [*ps2stream.run(TINY, quiet), *run_adjust(replace(TINY, queries=1200), quiet)]
+
+
+def test_every_figure_has_its_points(told: list[ps2stream.Figure]) -> None:
+    points = [t for t in told if t["figure"] == "6-10" and t["workload"] == "STS-US-Q1"]
+    assert [p["router"] for p in points] == [*TEXT, *SPACE, "ps2stream", *CHOSEN]
+    assert {p["dispatch"] for p in points} == {H2, ENGINE}
+    assert {t["workers"] for t in told if t["figure"] == "11"} == {2, 3}
+    assert {t["figure"] for t in told} == {
+        "constants", "6-10", "11", "12", "13", "12, 14, 15", "16"
+    }  # fmt: skip
+
+
+def test_all_routers_tell_the_same(told: list[ps2stream.Figure]) -> None:
+    for figure in ("6-10", "11"):
+        for workload in {t["workload"] for t in told if t["figure"] == figure}:
+            mine = [t for t in told if (t["figure"], t.get("workload")) == (figure, workload)]
+            assert len({(t["notifications"], t["checksum"]) for t in mine}) == 1
+            assert all(t["notifications"] >= t["checked_matches"] for t in mine)
+    assert any(t.get("checked_matches") for t in told)
+
+
+def test_h2_sends_less(told: list[ps2stream.Figure]) -> None:
+    for group in ("Q1", "Q2", "Q3"):
+        points = [t for t in told if t.get("workload") == f"STS-US-{group}" and "router" in t]
+        for router in CHOSEN:
+            sent = {t["dispatch"]: t["object_copies"] for t in points if t["router"] == router}
+            assert sent[H2] <= sent[ENGINE]
+
+
+def test_plots_are_drawn_and_claims_judged(told: list[ps2stream.Figure], tmp_path: Path) -> None:
+    drawn = {p.stem for p in plots(told, tmp_path)}
+    assert {f"ps2stream-figure-{n}" for n in ("6", "7", "8", "9", "10", "13", "16")} <= drawn
+    judged = list(claims(told))
+    assert {c["figure"] for c in judged} >= {"6", "7", "8", "9", "10", "11", "12(a)", "13", "16"}
+    assert all(isinstance(c["held"], bool) for c in judged)
+
+
+def test_claims_follow_the_figures(told: list[ps2stream.Figure]) -> None:
+    def judged(factor: float) -> dict[str, bool]:
+        changed = [
+            t | {"tuples_per_second": (factor if t["router"] in TEXT else 1) * 1000}
+            if t["figure"] == "6-10"
+            else t
+            for t in told
+        ]
+        return {c["claim"]: c["held"] for c in claims(changed) if c["figure"] == "6"}
+
+    text, space = judged(3.0), judged(0.1)
+    assert text["Q2: text-partitioning has the larger throughput"]
+    assert not text["Q1: space-partitioning has the larger throughput"]
+    assert not space["Q2: text-partitioning has the larger throughput"]
+    assert space["Q1: space-partitioning has the larger throughput"]
+
+
+def test_a_wrong_answer_stops_it() -> None:
+    stream = make_stream(TINY, "uk", "Q1")
+    oracle = Oracle(stream)
+    assert oracle.right
+    with pytest.raises(NearcastError, match="not those of the scan"):
+        oracle.check([Told(np.empty(0, np.int64), np.empty(0, np.uint64))])
+    figure = measure(Layout("hash", "gi2", 2, 1), stream, stream.survey(), oracle)
+    with pytest.raises(NearcastError, match="disagree"):
+        agree([figure, figure | {"notifications": 0}])
+
+
+def test_constants_are_measured() -> None:
+    stream = make_stream(TINY, "us", "Q1")
+    c = constants_for(TINY, stream)
+    assert min(c) >= 0.0
+    assert c.c3 > 0.0
+
+
+def test_a_move_changes_who_has_what_and_nothing_else() -> None:
+    stream = make_stream(TINY, "us", "Q2")
+    survey = stream.survey()
+    layout = Layout("space-kd", "gi2", 3, 1, H2)
+    first, _ = planned(layout, stream, survey)
+    other, _ = planned(replace(layout, router="text-metric"), stream, survey)
+    assert isinstance(other, GridRouter)
+    assert other.grid is not None
+    still, moving = Cluster(first, "gi2", H2), Cluster(first, "gi2", H2)
+    for cluster in (still, moving):
+        cluster.stand(stream.standing)
+        cluster.run(stream.steps[0])
+    before = {i for c in held_by(moving, 0) for i in c["id"].to_pylist()}
+    moved = move(moving, other.grid, 0)
+    assert moved.copies > 0
+    assert moved.bytes > 0
+    assert {i for c in held_by(moving, 0) for i in c["id"].to_pylist()} == before
+    a, b = still.run(stream.steps[1]).told, moving.run(stream.steps[1]).told
+    assert len(a.objects) > 0
+    assert a.checksum() == b.checksum()
+
+
+def test_the_sun_moves_tweets() -> None:
+    tweets = ps2stream_tweets("us", "Q1", 10, 0, 1)
+    rng = np.random.default_rng(1)
+    west = [np.mean(by_hour(tweets.corpus, h)(4000, rng).lon < -96.0) for h in (9, 21)]
+    assert west[0] > west[1] + 0.02  # nine in the morning, UTC: the east sleeps most
+
+
+def test_who_waits_for_a_migration() -> None:
+    half = np.array([0.5, 0.5])
+    period = Period(100, 1.0, half, np.array([1.1, 0.0]), np.array([0.5, 0.5]))
+    assert late([period], 0.1) == pytest.approx(0.5 * (1.0 / 0.5) / 10.0)
+    assert late([period], 2.0) == 0.0
+
+
+def test_selecting_adjusting_and_switching(told: list[ps2stream.Figure]) -> None:
+    chosen = {t["selector"]: t for t in told if t["figure"] == "12"}
+    assert list(chosen) == ["DP", "GR", "SI", "RA"]
+    assert chosen["DP"]["cost_mb"] <= min(t["cost_mb"] for t in chosen.values())
+    runs = [t for t in told if t["figure"] == "12, 14, 15"]
+    assert [t["selector"] for t in runs] == ["DP", "GR", "SI", "RA", "GR", "SI", "RA"]
+    on_off = {t["adjusted"]: t for t in told if t["figure"] == "16"}
+    assert on_off[True]["notifications"] == on_off[False]["notifications"] > 0
+    assert on_off[False]["migrations"] == 0
+
+
+def test_what_is_not_there_is_refused() -> None:
+    with pytest.raises(NearcastError, match="no figure '99'"):
+        list(run_paper("ps2stream", Options(figures=("99",)), quiet))
+    with pytest.raises(NearcastError, match="no range index 'rtree'"):
+        run_paper("ps2stream", Options(index="rtree"), quiet)

@@ -1,0 +1,98 @@
+"""The experiments of Tornado run, check their answers, and judge claims by figures alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nearcast.bench import tornado
+from nearcast.bench.commands import Options, run_paper
+from nearcast.bench.dealt import ENGINE, SUMMARIES, Figure
+from nearcast.bench.tornado import ALTERNATIVES, Setting
+from nearcast.bench.tornado_adapt import ADAPTIVE, OURS, STATIC, run_adapt
+from nearcast.bench.tornado_claims import claims
+from nearcast.bench.tornado_plots import plots
+from nearcast.bench.tornado_routing import A_GRID, R_TREE, run_routing
+from nearcast.bench.tornado_routing import UNIFORM as GRID
+from nearcast.model.errors import NearcastError
+
+TINY = Setting(1_500, 600, evaluators=4, units=2, rounds=3)
+
+
+def quiet(_: str) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def told() -> list[Figure]:
+    return [*tornado.run(TINY, quiet), *run_routing(TINY, quiet), *run_adapt(TINY, quiet)]
+
+
+def of(told: list[Figure], figure: str) -> list[Figure]:
+    return [t for t in told if t["figure"] == figure]
+
+
+def test_every_figure_has_its_points(told: list[Figure]) -> None:
+    assert [t["alternative"] for t in of(told, "6(a), (b)")] == list(ALTERNATIVES)
+    assert {t["dispatch"] for t in of(told, "6(c)")} == {ENGINE, SUMMARIES}
+    assert [len(of(told, f"8({x})")) for x in "abc"] == [6, 5, 5]
+    assert [t["units"] for t in of(told, "10")] == list(tornado.UNITS)
+    assert {t["version"] for t in of(told, "9(a)")} == {STATIC, ADAPTIVE, OURS}
+
+
+def test_alternatives_tell_the_same(told: list[Figure]) -> None:
+    assert len({t["checksum"] for t in of(told, "6(a), (b)")}) == 1
+    one_word = [t for t in of(told, "8(b)") if t["keywords"] == 1]
+    assert one_word[0]["notifications"] > 0
+
+
+def test_summaries_send_less(told: list[Figure]) -> None:
+    sent = {(t["percentile"], t["dispatch"]): t["object_copies"] for t in of(told, "6(c)")}
+    assert all(sent[p, SUMMARIES] < sent[p, ENGINE] == 1.0 for p in tornado.PERCENTILES)
+
+
+def test_the_search_looks_at_fewer_cells_than_the_grid(told: list[Figure]) -> None:
+    steps = {(t["structure"], t["side"]): t["steps"] for t in of(told, "7(b)")}
+    assert steps[A_GRID, 0.05] < steps[R_TREE, 0.05] < steps[GRID, 0.05]
+    assert {t["steps"] for t in of(told, "7(a)") if t["structure"] == A_GRID} == {1.0}
+
+
+def test_adaptivity_moves_queries_and_keeps_the_matches(told: list[Figure]) -> None:
+    points = of(told, "9(a)")
+    assert all(p["operations"] == 0 for p in points if p["version"] == STATIC)
+    assert any(p["moved_queries"] > 0 for p in points if p["version"] == ADAPTIVE)
+    assert all(
+        0 < p["numbers_sent"]["distributed"] < p["numbers_sent"]["centralised"]
+        for p in points
+        if p["version"] != STATIC
+    )
+
+
+def test_plots_are_drawn_and_claims_judged(told: list[Figure], tmp_path: Path) -> None:
+    drawn = {p.stem for p in plots(told, tmp_path)}
+    assert {
+        f"tornado-figure-{n}" for n in ("6a", "6c", "7b", "8c", "9a", "9-rounds", "10")
+    } <= drawn
+    judged = list(claims(told))
+    assert {c["figure"][0] for c in judged} == {"6", "7", "8", "9", "1"}
+    assert all(isinstance(c["held"], bool) for c in judged)
+
+
+def test_claims_follow_the_figures(told: list[Figure]) -> None:
+    def judged(rate: int) -> dict[str, bool]:
+        changed = [
+            t | {"tuples_per_second": rate if t["alternative"] == tornado.TORNADO else 10}
+            if t["figure"] == "6(a), (b)"
+            else t
+            for t in told
+        ]
+        return {c["claim"]: c["held"] for c in claims(changed) if c["figure"] == "6(a)"}
+
+    assert all(judged(21).values())
+    assert not any(judged(9).values())
+
+
+def test_what_is_not_there_is_refused() -> None:
+    with pytest.raises(NearcastError, match="no figure '11'"):
+        list(run_paper("tornado", Options(figures=("11",)), quiet))

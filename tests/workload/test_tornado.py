@@ -1,0 +1,38 @@
+"""Tornado's query data sets."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nearcast.workload.corpora import TWEETS_UK as UK
+from nearcast.workload.subscriptions import AND
+from nearcast.workload.tornado import condensed_objects, tweet_subscriptions
+
+
+def test_normal_tweets_ask_for_all_words_in_a_share_of_the_space(rng: np.random.Generator) -> None:
+    asked = tweet_subscriptions(UK, 500, rng, keywords=5, side=0.01)
+    assert asked.bbox is not None
+    assert set(np.diff(asked.offsets).tolist()) == {5}
+    assert set(asked.operator.tolist()) == {AND}
+    width, height = UK.bounds[2] - UK.bounds[0], UK.bounds[3] - UK.bounds[1]
+    assert np.allclose(asked.bbox[:, 2] - asked.bbox[:, 0], 0.01 * width, atol=3e-6)
+    assert np.allclose(asked.bbox[:, 3] - asked.bbox[:, 1], 0.01 * height, atol=3e-6)
+
+
+def test_condensed_lies_about_the_middle(rng: np.random.Generator) -> None:
+    minx, miny, maxx, maxy = UK.bounds
+    for made in (
+        tweet_subscriptions(UK, 500, rng, scale=0.4),
+        condensed_objects(UK, 500, rng, 0.4),
+    ):
+        assert np.abs(made.lon - (minx + maxx) / 2).max() <= 0.2 * (maxx - minx) + 1e-5
+        assert np.abs(made.lat - (miny + maxy) / 2).max() <= 0.2 * (maxy - miny) + 1e-5
+
+
+def test_selective_leaves_out_the_most_frequent_words(rng: np.random.Generator) -> None:
+    frequencies = UK.frequencies()
+    limit = np.sort(frequencies)[int(0.9 * UK.vocabulary)]
+    asked = tweet_subscriptions(UK, 500, rng, percentile=0.9)
+    assert frequencies[asked.keywords].max() <= limit
+    rows = np.repeat(np.arange(500), 3)
+    assert len(np.unique(np.stack([rows, asked.keywords]), axis=1).T) == 1500
