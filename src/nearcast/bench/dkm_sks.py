@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nearcast.bench.chart import line_chart
 from nearcast.bench.knn_source import Part, Source, everything
-from nearcast.bench.plot import line_plot
 from nearcast.engine.planning import join_surveys, survey
 from nearcast.index import INDEXES
 from nearcast.index.arena import Memory
@@ -421,7 +421,7 @@ def plots(points: list[Figure], folder: Path) -> list[Path]:
         name = what.split("; ")[-1]
         path = folder / f"dkm-sks-{name.replace(' ', '-')}-{workload}.svg"
         title = f"DkM-SKS {name}, {workload}: update time"
-        path.write_text(line_plot(title, axis or "time-stamp", "ms", lines))
+        path.write_text(line_chart(title, axis or "time-stamp", "ms", lines, log_y=True))
         drawn.append(path)
     return drawn
 
