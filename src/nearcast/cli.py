@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -116,7 +117,14 @@ def _parser() -> _Parser:
     bench.add_argument("--k-max", type=_positive, default=10, metavar="K", help="dkm-sks")
     bench.add_argument("--workload", choices=["place", "twitter"], default="place")
     bench.add_argument("--data", default=None, metavar="FILE", help="dkm-sks: Parquet of places")
-    bench.add_argument("--series", action="store_true", help="dkm-sks: figures 8 to 10 as well")
+    bench.add_argument(
+        "--series",
+        choices=["m", "subscriptions", "k", "all"],
+        help="dkm-sks: figures 8 to 10 (by m, |S|, k_max) in place of figure 7",
+    )
+    bench.add_argument(
+        "--algorithm", action="append", default=[], metavar="NAME", help="dkm-sks: this one (too)"
+    )
     bench.add_argument(
         "--full", action="store_true", help="dkm-sks: 10,000,000 subscriptions on two workers"
     )
@@ -150,6 +158,7 @@ def _parser() -> _Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
     args = _parser().parse_args(argv)
+    args.argv = sys.argv[1:] if argv is None else list(argv)
     try:
         return int(_COMMANDS[args.command](args))
     except NearcastError as error:
@@ -242,8 +251,11 @@ def _progress(args: argparse.Namespace) -> Callable[[str], None]:
 
 
 def _bench_dkm_sks(args: argparse.Namespace) -> int:
+    from nearcast.bench.dkm_deal import chosen
     from nearcast.bench.dkm_full import run_full
-    from nearcast.bench.dkm_sks import Setting, plots, run
+    from nearcast.bench.dkm_load import Setting
+    from nearcast.bench.dkm_plots import plots
+    from nearcast.bench.dkm_sks import run
     from nearcast.bench.dkm_spark import run_spark
 
     say = _progress(args)
@@ -269,8 +281,9 @@ def _bench_dkm_sks(args: argparse.Namespace) -> int:
     elif args.full:
         figures = run_full(setting, args.data, say)
     else:
-        figures = run(setting, args.data, args.series, say)
+        figures = run(setting, args.data, chosen(args.algorithm), args.series, say)
     told = []
+    print(json.dumps({"command": shlex.join([PROG, *args.argv])}), flush=True)
     for figure in figures:
         print(json.dumps(figure), flush=True)
         told.append(figure)
