@@ -120,9 +120,16 @@ def _parser() -> _Parser:
     bench.add_argument("--k-max", type=_positive, default=10, metavar="K", help="dkm-sks")
     bench.add_argument("--workload", choices=["place", "twitter"], default="place")
     bench.add_argument("--data", default=None, metavar="FILE", help="dkm-sks: Parquet of places")
-    bench.add_argument("--series", action="store_true", help="dkm-sks: figures 8 to 10 as well")
     bench.add_argument("--full", action="store_true", help="papers: their 10,000,000 subscriptions")
     bench.add_argument("--small", action="store_true", help="ps2stream, tornado: some seconds")
+    bench.add_argument(
+        "--series",
+        choices=["m", "subscriptions", "k", "all"],
+        help="dkm-sks: figures 8 to 10 (by m, |S|, k_max) in place of figure 7",
+    )
+    bench.add_argument(
+        "--algorithm", action="append", default=[], metavar="NAME", help="dkm-sks: this one (too)"
+    )
     bench.add_argument(
         "--figures", default="", metavar="6,7,…", help="ps2stream, tornado: only these"
     )
@@ -162,7 +169,7 @@ def _parser() -> _Parser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
     args = _parser().parse_args(argv)
-    args.argv = list(sys.argv[1:] if argv is None else argv)
+    args.argv = sys.argv[1:] if argv is None else list(argv)
     try:
         return int(_COMMANDS[args.command](args))
     except NearcastError as error:
@@ -257,8 +264,11 @@ def _progress(args: argparse.Namespace) -> Callable[[str], None]:
 
 
 def _bench_dkm_sks(args: argparse.Namespace) -> int:
+    from nearcast.bench.dkm_deal import chosen
     from nearcast.bench.dkm_full import run_full
-    from nearcast.bench.dkm_sks import Setting, plots, run
+    from nearcast.bench.dkm_load import Setting
+    from nearcast.bench.dkm_plots import plots
+    from nearcast.bench.dkm_sks import run
     from nearcast.bench.dkm_spark import run_spark
 
     say = _progress(args)
@@ -284,8 +294,9 @@ def _bench_dkm_sks(args: argparse.Namespace) -> int:
     elif args.full:
         figures = run_full(setting, args.data, say)
     else:
-        figures = run(setting, args.data, args.series, say)
+        figures = run(setting, args.data, chosen(args.algorithm), args.series, say)
     told = []
+    print(json.dumps({"command": shlex.join([PROG, *args.argv])}), flush=True)
     for figure in figures:
         print(json.dumps(figure), flush=True)
         told.append(figure)

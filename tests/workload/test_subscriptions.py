@@ -22,7 +22,7 @@ from nearcast.workload import (
 )
 from nearcast.workload.places import METRES_A_DEGREE, grid_cells
 from nearcast.workload.ragged import Flags, Floats
-from nearcast.workload.subscriptions import Group, _at_most
+from nearcast.workload.subscriptions import Group, at_most
 
 
 def sides_m(subscriptions: Subscriptions) -> tuple[Floats, Floats]:
@@ -47,7 +47,7 @@ def test_at_most_five_are_chosen_uniformly(rng: np.random.Generator) -> None:
     rows = 4_000
     offsets = np.arange(rows + 1, dtype=np.int64) * 8
     values = np.tile(np.arange(8, dtype=np.int32), rows)
-    kept, chosen = _at_most(5, offsets, values, rng)
+    kept, chosen = at_most(5, offsets, values, rng)
     assert (np.diff(kept) == 5).all()
     assert (np.diff(chosen.reshape(rows, 5)) > 0).all()  # distinct, in their order
     shares = np.bincount(chosen, minlength=8) / rows
@@ -57,7 +57,7 @@ def test_at_most_five_are_chosen_uniformly(rng: np.random.Generator) -> None:
 def test_short_rows_keep_all_they_have(rng: np.random.Generator) -> None:
     offsets = np.array([0, 2, 9, 10], dtype=np.int64)
     values = np.arange(10, dtype=np.int32)
-    kept, chosen = _at_most(5, offsets, values, rng)
+    kept, chosen = at_most(5, offsets, values, rng)
     assert np.diff(kept).tolist() == [2, 5, 1]
     assert chosen[:2].tolist() == [0, 1]
     assert chosen[-1] == 9

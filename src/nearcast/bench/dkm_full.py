@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.bench.dkm_sks import TICK_OBJECTS, Setting, make_tick, post, register, step
+from nearcast.bench.dkm_load import TICK_OBJECTS, Setting, make_tick, post, register, step
 from nearcast.bench.knn_source import Part, Source
 from nearcast.index.arena import Memory
 from nearcast.index.base import ENTER

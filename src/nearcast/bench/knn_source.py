@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -24,7 +26,7 @@ from nearcast.workload.events import (
     subscribe_events,
     unsubscribe_events,
 )
-from nearcast.workload.subscriptions import knn_subscriptions
+from nearcast.workload.subscriptions import at_most, knn_subscriptions
 
 _CHUNK = 250_000
 _MOST_WORDS = 5
@@ -92,6 +94,19 @@ class Source:
         return decode_columns(events, Space.GEOGRAPHIC).controls, chosen
 
 
+def _as_text(word: str) -> str:
+    """A keyword as it stands in the `where` of a query's JSON; quoted only if it has to be."""
+    if word.isascii() and word.isalnum() and not word.isupper():  # AND, OR, NOT are operators
+        return word
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return json.dumps(f'"{escaped}"')[1:-1]
+
+
+def _offsets(words: pa.ListArray) -> pa.Array:
+    """Offsets into `words.flatten()`, which begins at the first list."""
+    return pc.subtract(words.offsets, words.offsets[0])
+
+
 class _Places:
     """A Parquet file of places: `lon`, `lat`, `keywords`."""
 
@@ -101,9 +116,13 @@ class _Places:
         table = pq.read_table(path, columns=["lon", "lat", "keywords"]).combine_chunks()
         self._x = table["lon"].to_numpy().astype(np.float64)
         self._y = table["lat"].to_numpy().astype(np.float64)
-        self._words = table["keywords"].combine_chunks()
-        if isinstance(self._words, pa.ChunkedArray):
-            self._words = self._words.chunk(0)
+        words = table["keywords"].combine_chunks()
+        if isinstance(words, pa.ChunkedArray):
+            words = words.chunk(0)
+        coded = words.flatten().cast(pa.string()).dictionary_encode()
+        self._words = pa.ListArray.from_arrays(_offsets(words), coded)
+        # Each word of the file is written once as it stands in the JSON of a query.
+        self._quoted = pa.array([_as_text(word) for word in coded.dictionary.to_pylist()])
 
     def publishes(self, first: int, n: int, times: NDArray[np.int64]) -> pa.RecordBatch:
         """The next rows of the file as publishes, from the beginning again at its end."""
@@ -114,7 +133,7 @@ class _Places:
             id=pa.array([f"o{i}" for i in range(first, first + n)]),
             time=pa.array(times),
             at=points(self._x[rows], self._y[rows]),
-            keywords=self._words.take(pa.array(rows)),
+            keywords=self._words.take(pa.array(rows)).cast(pa.list_(pa.string())),
         )
 
     def subscribes(
@@ -127,18 +146,22 @@ class _Places:
     ) -> pa.RecordBatch:
         """Subscriptions at random rows, with at most five of their words."""
         rows = rng.integers(0, len(self._x), n)
-        words = self._words.take(pa.array(rows)).to_pylist()
-        ks = rng.integers(1, k_max, n, endpoint=True).tolist()
-        queries = []
-        for row, held, k in zip(rows.tolist(), words, ks, strict=True):
-            some = held if len(held) <= _MOST_WORDS else rng.permutation(held)[:_MOST_WORDS]
-            where = " OR ".join('\\"' + word.replace('"', "") + '\\"' for word in some)
-            x, y = self._x[row], self._y[row]
-            queries.append(f'{{"kind":"knn","at":[{x},{y}],"k":{k},"where":"{where}"}}')
+        held = self._words.take(pa.array(rows))
+        every = np.arange(len(held.flatten()), dtype=np.int32)
+        offsets, kept = at_most(_MOST_WORDS, np.asarray(held.offsets, np.int64), every, rng)
+        quoted = pa.ListArray.from_arrays(
+            pa.array(offsets.astype(np.int32)), self._quoted.take(held.flatten().indices.take(kept))
+        )
+        at = points(self._x[rows], self._y[rows]).cast(pa.list_(pa.string()))
+        k = pa.array(rng.integers(1, k_max, n, endpoint=True)).cast(pa.string())
+        queries = pc.binary_join_element_wise(
+            '{"kind":"knn","at":[', pc.binary_join(at, ","), '],"k":', k,
+            ',"where":"', pc.binary_join(quoted, " OR "), '"}', "",
+        )  # fmt: skip
         return batch(
             n,
             op=pa.array(["subscribe"] * n),
             id=pa.array([f"s{i}" for i in range(first, first + n)]),
             time=pa.array(times),
-            query=pa.array(queries),
+            query=queries,
         )

@@ -55,7 +55,7 @@ def knn_subscriptions(
     An object with up to five keywords gives all of them, a longer one five chosen uniformly.
     """
     objects = corpus.objects(n, rng)
-    offsets, keywords = _at_most(_MAX_KNN_KEYWORDS, objects.offsets, objects.keywords, rng)
+    offsets, keywords = at_most(_MAX_KNN_KEYWORDS, objects.offsets, objects.keywords, rng)
     return Subscriptions(
         objects.lon,
         objects.lat,
@@ -140,7 +140,7 @@ def squares(corpus: Corpus, lon: Floats, lat: Floats, sides_m: Floats) -> Floats
     return rounded
 
 
-def _at_most(
+def at_most(
     most: int, offsets: Longs, keywords: Ids, rng: np.random.Generator
 ) -> tuple[Longs, Ids]:
     """Of each row at most ``most`` values, uniformly at random, in their order in the row."""

@@ -1,0 +1,207 @@
+"""Who gets which subscription: the algorithms of the experiment of DkM-SKS as main servers."""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.bench.dkm_load import Loaded
+from nearcast.index.base import asked_by
+from nearcast.index.posting import UNIVERSAL
+from nearcast.kernels.hashing import hash_ids
+from nearcast.model.errors import NearcastError
+from nearcast.model.jit import njit
+from nearcast.routing import (
+    ROUTERS,
+    CanPlan,
+    GridRouter,
+    GridTable,
+    RangeSurvey,
+    Router,
+    Sample,
+    Survey,
+    table_of_plan,
+)
+from nearcast.routing.grid.survey import take
+from nearcast.routing.grid.table import owner
+from nearcast.wire.tables import lists, strings
+
+Homes = NDArray[np.int64]
+_PS2STREAM_SAMPLE = 20_000  # objects and subscriptions each: its planner is made for samples
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A way to deal subscriptions, and the index of each worker."""
+
+    name: str
+    router: str  # of ROUTERS
+    index: str
+
+
+ALGORITHMS = (
+    Algorithm("ps2stream", "ps2stream", "inverted"),
+    Algorithm("kop", "kop", "inverted"),
+    Algorithm("sop", "sop", "rect-inverted"),
+    Algorithm("dkm-sks", "dkm-sks", "grid-inverted"),
+    Algorithm("dkm-sks+pyramid", "dkm-sks", "pyramid"),
+    Algorithm("hash+pyramid", "hash", "pyramid"),
+)
+
+
+def chosen(names: list[str]) -> tuple[Algorithm, ...]:
+    """The algorithms with these names, in their usual order; without any, all."""
+    there = [a.name for a in ALGORITHMS]
+    unknown = [n for n in names if n not in there]
+    if unknown:
+        raise NearcastError(f"bench: no algorithm {unknown[0]!r}; there are {', '.join(there)}")
+    return tuple(a for a in ALGORITHMS if a.name in names or not names)
+
+
+class MainServer(ABC):
+    """Knows the worker of each subscription (`homes`, by number) and deals those that come."""
+
+    homes: Homes
+
+    @abstractmethod
+    def insert(self, controls: pa.RecordBatch) -> Homes:
+        """The workers of new subscriptions."""
+
+    @abstractmethod
+    def delete(self, controls: pa.RecordBatch, homes: Homes) -> None:
+        """Take note that subscriptions of these workers end."""
+
+
+def main_server(loaded: Loaded, algorithm: Algorithm, m: int) -> MainServer:
+    """The main server of an algorithm, all of S dealt."""
+    router = ROUTERS[algorithm.router](m)
+    if isinstance(router, CanPlan):
+        return _Planned(loaded, router)
+    if isinstance(router, GridRouter):
+        return _Ps2Stream(loaded, router)
+    return _ByHash(loaded, m)
+
+
+class _ByHash(MainServer):
+    """By id: what nearcast does unless told otherwise."""
+
+    def __init__(self, loaded: Loaded, m: int) -> None:
+        self._m = np.uint64(m)
+        self.homes = (loaded.survey.id_hash % self._m).astype(np.int64)
+
+    def insert(self, controls: pa.RecordBatch) -> Homes:
+        homes: Homes = (_hashes(controls) % self._m).astype(np.int64)
+        return homes
+
+    def delete(self, controls: pa.RecordBatch, homes: Homes) -> None:
+        pass  # it keeps no account
+
+
+class _Planned(MainServer):
+    """KOP, SOP, DkM-SKS: by C(w), which insertions add to and deletions take from."""
+
+    def __init__(self, loaded: Loaded, router: Router) -> None:
+        assert isinstance(router, CanPlan)
+        data, self.homes, costs = router.plan(loaded.sample, loaded.survey, {})
+        # A name of its own: plans are mapped and remembered by their paths.
+        with tempfile.NamedTemporaryFile(dir=loaded.folder, delete=False) as file:
+            file.write(data)
+        self._router: Router = type(router)(router.shards, table_of_plan(costs, path=file.name))
+
+    def insert(self, controls: pa.RecordBatch) -> Homes:
+        place = self._router.place(controls, _hashes(controls))
+        assert place.costs is not None
+        self._adjust(place.shards, place.costs)
+        return place.shards
+
+    def delete(self, controls: pa.RecordBatch, homes: Homes) -> None:
+        assert isinstance(self._router, CanPlan)
+        self._adjust(homes, -self._router.costs(controls))
+
+    def _adjust(self, homes: Homes, costs: NDArray[np.float64]) -> None:
+        assert isinstance(self._router, CanPlan)
+        m = self._router.shards
+        table = self._router.adjusted(np.bincount(homes, costs, m).astype(np.float64))
+        self._router = type(self._router)(m, table)
+
+
+class _Asked(NamedTuple):
+    """Places of subscriptions, and the first word that each hangs under."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    word: NDArray[np.uint64]
+
+
+class _Ps2Stream(MainServer):
+    """PS2Stream for the k nearest: the paper says that it was extended, not how.
+
+    Its plan takes a subscription for a query of no extent at the subscription's place. Objects go
+    to all workers, as with the others: so one copy does, at the owner of the first of its words.
+    """
+
+    def __init__(self, loaded: Loaded, router: GridRouter) -> None:
+        rng = np.random.default_rng(loaded.setting.seed)
+        s = loaded.survey
+        rows = _some(len(s.x), rng)
+        table = router.plan(_some_objects(loaded.sample, rng), take(_as_ranges(s), rows), {})
+        grid = type(router)(router.shards, table).grid
+        assert grid is not None
+        self._grid: GridTable = grid
+        self.homes = _owners(self._grid, _Asked(s.x, s.y, _first_words(s.word_offsets, s.words)))
+
+    def insert(self, controls: pa.RecordBatch) -> Homes:
+        _, region = lists(controls["region"], np.float64)
+        places = region.reshape(-1, 2)
+        offsets, words, _ = asked_by(controls)
+        asked = _Asked(places[:, 0].copy(), places[:, 1].copy(), _first_words(offsets, words))
+        return _owners(self._grid, asked)
+
+    def delete(self, controls: pa.RecordBatch, homes: Homes) -> None:
+        pass  # the plan stands
+
+
+@njit
+def _owners(t: GridTable, asked: _Asked) -> Homes:
+    homes = np.empty(len(asked.x), np.int64)
+    for i in range(len(homes)):
+        homes[i] = owner(t, asked.x[i], asked.y[i], asked.word[i])
+    return homes
+
+
+def _first_words(
+    offsets: NDArray[np.int64], words: NDArray[np.uint64]
+) -> NDArray[np.uint64]:  # fmt: skip
+    padded = np.append(words, UNIVERSAL)
+    return np.where(np.diff(offsets) > 0, padded[offsets[:-1]], UNIVERSAL)
+
+
+def _as_ranges(s: Survey) -> RangeSurvey:
+    n = len(s.x)
+    boxes = np.stack([s.x, s.y, s.x, s.y], axis=1)
+    return RangeSurvey(
+        s.id_hash, np.arange(n + 1), boxes, s.word_offsets, s.words, np.zeros(n, bool)
+    )
+
+
+def _some(n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    return np.sort(rng.choice(n, min(n, _PS2STREAM_SAMPLE), replace=False))
+
+
+def _some_objects(sample: Sample, rng: np.random.Generator) -> Sample:
+    rows = _some(len(sample.x), rng)
+    counts = np.diff(sample.word_offsets)
+    held = np.isin(np.repeat(np.arange(len(counts)), counts), rows)
+    offsets = np.append(0, np.cumsum(counts[rows]))
+    return Sample(sample.x[rows], sample.y[rows], offsets, sample.words[held])
+
+
+def _hashes(controls: pa.RecordBatch) -> NDArray[np.uint64]:
+    offsets, data = strings(controls["id"])
+    return hash_ids(data, offsets)

@@ -1,0 +1,136 @@
+"""The ticks of an experiment of DkM-SKS on m workers, one worker after another."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.bench.dkm_deal import Algorithm, Homes, MainServer, main_server
+from nearcast.bench.dkm_load import Loaded, new_index, post, step
+from nearcast.index.arena import Memory
+from nearcast.index.base import ENTER
+from nearcast.index.compiled import CompiledIndex
+
+WARM = 3  # first ticks that are not counted: memory that was just filled is slow
+CHANGES, EXAMINED, SCANNED, LOOKUPS = range(4)  # places in `Measured.counts`
+Times = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Measured:
+    """Seconds of each worker (rows) at each tick (columns), and what they did."""
+
+    knn: Times
+    insert: Times
+    delete: Times
+    counts: NDArray[np.int64]  # [workers, ticks, 4]
+    bytes: int = 0
+    changes: int = 0  # of all ticks, also those that are not counted
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def update(self) -> Times:
+        """Update time of each tick: of the slowest worker, all its work."""
+        total: Times = (self.knn + self.insert + self.delete).max(axis=0)
+        return total
+
+    @property
+    def balance(self) -> float:
+        """Load balance of the paper: slowest less fastest kNN update of a tick, in the mean."""
+        return float((self.knn.max(axis=0) - self.knn.min(axis=0)).mean())
+
+    @property
+    def lasting_balance(self) -> float:
+        """Load balance of the workers' usual (median) kNN updates.
+
+        What is left of the paper's when the chances of single ticks are taken out: the objects of
+        one tick change more on this worker, those of the next on another.
+        """
+        usual = np.median(self.knn, axis=1)
+        return float(usual.max() - usual.min())
+
+    def spread(self, count: int) -> float:
+        """Most less fewest of a count over all ticks, as a share of the mean worker's."""
+        of_workers = self.counts[:, :, count].sum(axis=1)
+        return float((of_workers.max() - of_workers.min()) / max(of_workers.mean(), 1.0))
+
+
+def measure(loaded: Loaded, algorithm: Algorithm, m: int) -> Measured:
+    """Deal S to m workers, then run the ticks on each of them in turn."""
+    started = time.perf_counter()
+    server = main_server(loaded, algorithm, m)
+    planned = time.perf_counter() - started
+    dealt = _deal(loaded, server)
+    shape = (m, len(loaded.ticks))
+    knn, insert, delete = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    counts = np.zeros((*shape, 4), np.int64)
+    size = 0
+    for worker in range(m):
+        index = _worker(loaded, algorithm.index, server.homes, worker)
+        size += index.storage.bytes
+        for n, tick in enumerate(loaded.ticks):
+            mine = np.flatnonzero(server.homes[tick.deleted] == worker)
+            came = np.flatnonzero(dealt.homes[n] == worker)
+            times, changes = step(
+                index,
+                tick.objects,
+                tick.insertions.take(pa.array(came)),
+                tick.deletions.take(pa.array(mine)),
+            )
+            knn[worker, n], insert[worker, n], delete[worker, n] = times
+            work = changes.work
+            entered = np.count_nonzero(changes.event == ENTER)
+            counts[worker, n] = entered, work.examined, work.scanned, work.lookups
+        del index
+    warm = min(WARM, shape[1] - 1)
+    return Measured(
+        knn[:, warm:],
+        (insert + dealt.insert)[:, warm:],
+        (delete + dealt.delete)[:, warm:],
+        counts[:, warm:],
+        bytes=size,
+        changes=int(counts[:, :, CHANGES].sum()),
+        seconds={"plan": planned},
+    )
+
+
+@dataclass(slots=True)
+class _Dealt:
+    """Workers of the insertions of each tick; seconds that the main server takes, a tick."""
+
+    homes: list[Homes]
+    insert: Times
+    delete: Times
+
+
+def _deal(loaded: Loaded, server: MainServer) -> _Dealt:
+    """What the main server does at each tick; all workers wait for it."""
+    ticks = loaded.ticks
+    gone = [loaded.controls(tick.deleted) for tick in ticks]
+    homes, insert, delete = [], np.zeros(len(ticks)), np.zeros(len(ticks))
+    for n, tick in enumerate(ticks):
+        t0 = time.thread_time()
+        homes.append(server.insert(tick.insertions))
+        t1 = time.thread_time()
+        server.delete(gone[n], server.homes[np.sort(tick.deleted)])
+        t2 = time.thread_time()
+        insert[n], delete[n] = t1 - t0, t2 - t1
+    return _Dealt(homes, insert, delete)
+
+
+def _worker(loaded: Loaded, name: str, homes: Homes, worker: int) -> CompiledIndex:
+    """An index with the subscriptions of a worker and their results, posted."""
+    index = new_index(name)
+    for controls, results in loaded.shares(homes, worker):
+        first = pa.array(np.asarray(results["slot"]) + len(index))
+        index.apply(controls, np.zeros(controls.num_rows, np.int32))
+        index.restore(results.set_column(0, results.schema.field("slot"), first))
+    index.close()
+    post(index, loaded.ticks[0].objects)
+    assert isinstance(index.storage, Memory)
+    index.storage.settle()
+    return index
