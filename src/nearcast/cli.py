@@ -307,10 +307,21 @@ def _bench_dkm_sks(args: argparse.Namespace) -> int:
 
 
 def _bench_range_index(args: argparse.Namespace) -> int:
+    from nearcast.bench import range_full
     from nearcast.bench.range_index import run
     from nearcast.bench.range_stream import Setting
 
     say = _progress(args)
+    if args.full:
+        whole = range_full.Setting(
+            queries=args.queries or args.subscriptions or range_full.Setting().queries,
+            index=args.index[-1] if args.index else range_full.Setting().index,
+            workers=args.workers or range_full.Setting().workers,
+            seed=args.seed,
+        )
+        for figure in range_full.run_full(whole, say):
+            print(json.dumps(figure), flush=True)
+        return 0
     setting = Setting(
         queries=args.queries or args.subscriptions or Setting().queries,
         objects=args.objects or Setting().objects,

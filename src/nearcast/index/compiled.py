@@ -19,14 +19,15 @@ from nearcast.index.balls import (
     make_scratch,
     post_balls,
 )
-from nearcast.index.base import MATCH, Asked, Changes, LocalIndex, Texts, Work
+from nearcast.index.base import Asked, Changes, LocalIndex, Texts, Work
 from nearcast.index.deciding import COUNTS, EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED
 from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
 from nearcast.index.lookups import make_stages
+from nearcast.index.matches import Matches
 from nearcast.index.range_lists import CELLS, WIDTH, choose_cells, other_cells, post_range
-from nearcast.index.range_match import make_search, match_range, name_matches
+from nearcast.index.range_match import make_search, match_range
 from nearcast.index.results import ResultStore
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
@@ -64,6 +65,7 @@ class CompiledIndex(LocalIndex):
     def __init__(self, kind: str, space: Space, storage: Storage) -> None:
         super().__init__(kind, space, storage)
         self._results = ResultStore(storage) if kind == "knn" else None
+        self._usual = 4.0  # matches an object: room for the next ones
         self._width = pl.ENTRY if kind == "knn" else self.range_width
         self.load()
 
@@ -198,7 +200,7 @@ class CompiledIndex(LocalIndex):
         """A table for so many more keys."""
         old = self._index.lists.table.copy()
         needed = (int(self._lists_meta[pl.KEYS]) + more) * 10 // 8 + 1
-        new = self.storage.table("keys", pl.ROW, max(needed, len(old) * 5 // 4))
+        new = self.storage.table("keys", pl.ROW, max(needed, len(old) * 9 // 8))
         pl.rehash(old, new)
         pl.mark_all(new, self.storage.table("marks", 1, _power(len(new)) // 8))
 
@@ -245,7 +247,7 @@ class CompiledIndex(LocalIndex):
         chunks = [np.empty((2, 0), np.int64)]
         done = len(self) == 0
         find = self._finder(objects)
-        room = max(4 * len(objects.order), 4096)
+        room = max(int(self._usual * len(objects.order)), 4096)
         while not done:
             out = np.empty((2, room), np.int64)
             counts[FOUND] = 0
@@ -253,18 +255,9 @@ class CompiledIndex(LocalIndex):
             chunks.append(out[:, : counts[FOUND]])
             room *= 2
         order, slot = chunks[1] if len(chunks) == 2 else np.concatenate(chunks, axis=1)
-        times, starts, lengths = name_matches(objects, order)
-        return Changes(
-            order,
-            slot,
-            np.full(len(order), MATCH, np.uint8),
-            times,
-            np.zeros(len(order)),
-            starts,
-            lengths,
-            objects.id_bytes,
-            _work(counts),
-        )
+        if len(order):
+            self._usual = 1.25 * len(order) / len(objects.order)
+        return Matches(order, slot, objects, _work(counts))
 
     def _match_knn(
         self,

@@ -37,12 +37,13 @@ from nearcast.model.jit import njit
 from nearcast.model.shapes import BBOX
 
 # columns of an entry, after those of `kernels.postings`: numbers of words that an object must have
-# besides the one that led to it
+# besides the one that led to it; or must not have, as it then comes by that word's list
 OTHER = pl.ENTRY
 WIDTH = pl.ENTRY + 2
 NONE = -1  # no such word
 ASK = -2  # in the first of them: the subscription decides
 MANY = -3  # in the second, behind NONE: an object may meet the subscription on several lists
+NOT = -16  # NOT - n: not word n
 
 _FINEST = -22  # level n has cells of 2^(n + _FINEST) a side
 ROOT = 63  # one cell for everything
@@ -133,12 +134,17 @@ def others(ix: Index, slot: int, hook: int) -> tuple[int, int]:
     if flags & sl.REGION_CODE != BBOX or (flags >> sl.BOXES_SHIFT) & sl.BOXES_MASK:
         return ASK, ASK
     length = np.int64(s.half[slot, sl.PROGRAM])
-    if flags & sl.PROVED or length == 0:
-        return NONE, MANY if s.half[slot, sl.COVER] > 1 else NONE
-    if s.half[slot, sl.COVER] > 0 or not flags & sl.CONJUNCTION or length > 3:
-        return ASK, ASK
     first, second = NONE, NONE
     body = s.rows[slot, sl.BODY]
+    if flags & sl.PROVED or length == 0:
+        if s.half[slot, sl.COVER] > 1:  # of an OR's words, the first that an object has leads here
+            if hook > body + length + 2:
+                return NONE, MANY
+            for i in range(body + length, hook):
+                first, second = NOT - int(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
+        return first, second
+    if s.half[slot, sl.COVER] > 0 or not flags & sl.CONJUNCTION or length > 3:
+        return ASK, ASK
     for i in range(body, body + length):
         if i != hook:
             first, second = int(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first

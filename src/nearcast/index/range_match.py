@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nearcast.index.deciding import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED, TOUCHED, matches
 from nearcast.index.posting import LEVELS, ORDINAL, UNIVERSAL, USED, Index
-from nearcast.index.range_lists import ASK, MANY, NONE, OTHER, ROOT, WIDTH, cell_of, key_of
+from nearcast.index.range_lists import ASK, MANY, NONE, NOT, OTHER, ROOT, WIDTH, cell_of, key_of
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.bits import is_set
@@ -23,11 +23,23 @@ from nearcast.wire.tables import ObjectColumns
 
 _LOOKUPS = 1024  # a round
 _HITS = 8192  # at a time
-_FEW = 24  # matches of an object: sorted one by one
+_SEEN = 4096  # places for subscriptions that one object has met, a power of two
+_SEEN_SHIFT = np.uint64(52)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NOTHING, _ONE, _TWO, _THREE, _FOUR = (np.uint64(n) for n in range(5))
 _WIDTH = np.uint64(WIDTH)
 _OTHER = np.uint64(OTHER)
 _TOUCH = np.uint64(2 * WIDTH)  # numbers from load to load: a cache line has sixteen
+
+
+# what is known of a hit
+WRONG, SURE, OFTEN, ASKED, MAYBE = 0, 1, 2, 3, 4  # OFTEN: sure, but other lists may have it too
+# places in `done`
+OBJECT = 0  # the object being decided
+BEFORE = 1  # matches FOUND before it
+STAMP = 2  # it, in `seen`
+NOTED = 3  # what it has there
+SORTED = 4  # whether its matches must be sorted
 
 
 class Search(NamedTuple):
@@ -44,8 +56,9 @@ class Search(NamedTuple):
     level: NDArray[np.uint64]
     hit: NDArray[np.uint64]  # entries whose box holds the object: where they begin in the pool
     hit_number: NDArray[np.int32]  # and that object
-    done: NDArray[np.int64]  # [4]: the object being decided, what was FOUND and EXAMINED before
-    # it, and whether it may have met a subscription twice
+    verdict: NDArray[np.int8]
+    seen: NDArray[np.uint64]  # subscriptions that the object being decided has met: `_is_new`
+    done: NDArray[np.int64]  # of that object: see the places below
 
 
 def make_search(longest: int) -> Search:
@@ -64,7 +77,9 @@ def make_search(longest: int) -> Search:
         np.empty(ROOT + 1, np.uint64),
         np.empty(_HITS, np.uint64),
         np.empty(_HITS, np.int32),
-        np.empty(4, np.int64),
+        np.empty(_HITS, np.int8),
+        np.zeros(_SEEN, np.uint64),
+        np.zeros(5, np.int64),
     )
 
 
@@ -213,103 +228,145 @@ def _within(
 
 
 @njit(lean=True, forceinline=True)
-def _strictly(boxes: NDArray[np.float32], e: np.uint64, x: np.float32, y: np.float32) -> bool:
-    """Whether the rounded box at `e` holds (x, y) away from its edge."""
-    return bool(
-        (x > boxes[e + _ONE])
-        & (y > boxes[e + _TWO])
-        & (x < boxes[e + _THREE])
-        & (y < boxes[e + _FOUR])
-    )
-
-
-@njit(lean=True, forceinline=True)
-def _has_words(st: Search, start: int, stop: int, one: int, two: int) -> bool:
-    """Whether the words [start, stop) have these numbers among them; two may be NONE."""
-    has_one = False
-    has_two = two == NONE
+def _fits(st: Search, start: int, stop: int, one: int, two: int) -> bool:
+    """Whether the words [start, stop) are as an entry wants them (`range_lists`)."""
+    first, second = (NOT - one if one <= NOT else one), (NOT - two if two <= NOT else two)
+    has_one = has_two = False
     for j in range(start, stop):
-        has_one |= st.ordinal[j] == one
-        has_two |= st.ordinal[j] == two
-    return has_one & has_two
+        has_one |= st.ordinal[j] == first
+        has_two |= st.ordinal[j] == second
+    return (has_one == (one >= 0)) & ((has_two == (two >= 0)) | (two == NONE))
 
 
-@njit
-def _decide(
-    ix: Index,
+@njit(lean=True)
+def _sift(
+    slots: sl.Slots,
     pool: NDArray[np.int32],
     boxes: NDArray[np.float32],
-    space: int,
     o: ObjectColumns,
     st: Search,
     hits: int,
     first: int,
-    order: NDArray[np.int64],
-    out: NDArray[np.int64],
-    counts: NDArray[np.int64],
-) -> bool:
-    """Which of the hits of a round, whose first object is `first`, match; False: no more room."""
-    touched = np.int64(0)
+) -> tuple[int, int]:
+    """Keep the hits of a round, whose first object is `first`, that match or may match.
+
+    (How many, how many of them have to be asked.)
+    """
+    careful = slots.careful
+    kept = _NOTHING
+    asking = 0
+    last = -1
+    settled = start = stop = np.int64(0)
+    x = y = np.float32(0)
     for h in range(hits):
-        if pool[st.hit[h] + _OTHER] == ASK:
-            touched ^= ix.slots.rows[pool[st.hit[h]], sl.BODY]
-    counts[TOUCHED] ^= touched
-    found = counts[FOUND]
-    settled = np.int64(0)
-    if hits > 0:
-        settled = sl.settled(ix.slots, o.time[o.order[st.hit_number[0]]])
-    for h in range(hits):
-        e = st.hit[h]
-        i = np.int64(st.hit_number[h])
-        row = o.order[i]
-        if i != st.done[0]:
-            if st.done[3]:
-                found = _each_once(order, out, st.done[1], found)
-            st.done[0], st.done[1], st.done[2], st.done[3] = i, found, counts[EXAMINED], 0
-            settled = sl.settled(ix.slots, o.time[row])
-        counts[EXAMINED] += 1
+        e, i = st.hit[h], st.hit_number[h]
+        if i != last:
+            last = i
+            row = o.order[i]
+            settled = sl.settled(slots, o.time[row])
+            start, stop = st.start[i - first], st.start[i - first + 1]
+            x, y = np.float32(o.x[row]), np.float32(o.y[row])
         one, two = pool[e + _OTHER], pool[e + _OTHER + _ONE]
-        if one >= 0 and not _has_words(st, st.start[i - first], st.start[i - first + 1], one, two):
+        if one != NONE and one != ASK and not _fits(st, start, stop, one, two):
             continue
         slot = np.int64(pool[e])
         sure = (
-            one != ASK
-            and slot < settled
-            and _strictly(boxes, e, np.float32(o.x[row]), np.float32(o.y[row]))
-            and not is_set(ix.slots.careful, slot)
+            (x > boxes[e + _ONE])
+            & (y > boxes[e + _TWO])
+            & (x < boxes[e + _THREE])
+            & (y < boxes[e + _FOUR])
+            & (one != ASK)
+            & (slot < settled)
+            & (not is_set(careful, slot))
         )
-        if sure or matches(ix, space, slot, o, i, row):
-            if found == len(out):
-                return False
-            order[found] = i
-            out[found] = slot
-            found += 1
-            st.done[3] |= not sure or two == MANY
-    counts[FOUND] = found
+        st.hit[kept] = np.uint64(slot)
+        st.hit_number[kept] = i
+        st.verdict[kept] = (SURE if two != MANY else OFTEN) if sure else MAYBE
+        kept += _ONE
+        asking += not sure
+    return np.int64(kept), asking
+
+
+@njit
+def _ask(
+    ix: Index, space: int, o: ObjectColumns, st: Search, n: int, counts: NDArray[np.int64]
+) -> None:
+    """Let the subscriptions decide that are MAYBE among n, in steps whose loads overlap."""
+    touched = np.int64(0)
+    for h in range(n):
+        if st.verdict[h] == MAYBE:
+            touched ^= ix.slots.rows[np.int64(st.hit[h]), sl.BODY]
+    counts[TOUCHED] ^= touched
+    for h in range(n):
+        if st.verdict[h] == MAYBE:
+            i = np.int64(st.hit_number[h])
+            right = matches(ix, space, np.int64(st.hit[h]), o, i, o.order[i])
+            st.verdict[h] = ASKED if right else WRONG
+
+
+@njit(lean=True, forceinline=True)
+def _is_new(seen: NDArray[np.uint64], stamp: np.uint64, slot: np.uint64) -> bool:
+    """Whether `slot` is met for the first time by the object of this stamp; it is noted.
+
+    The table need not be emptied for the next object: what has another stamp counts as free.
+    """
+    key = stamp << np.uint64(32) | slot
+    at = slot * _GOLDEN >> _SEEN_SHIFT
+    while seen[at] >> np.uint64(32) == stamp:
+        if seen[at] == key:
+            return False
+        at = (at + _ONE) & np.uint64(_SEEN - 1)
+    seen[at] = key
     return True
 
 
 @njit
-def _each_once(order: NDArray[np.int64], out: NDArray[np.int64], start: int, stop: int) -> int:
+def _tell(
+    st: Search,
+    n: int,
+    order: NDArray[np.int64],
+    out: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> bool:
+    """Write down what of n matches; False: no more room."""
+    found = np.uint64(counts[FOUND])
+    if counts[FOUND] + n > len(out):
+        return False
+    last, noted, sort = st.done[OBJECT], st.done[NOTED], st.done[SORTED]
+    stamp = np.uint64(st.done[STAMP])
+    for h in range(n):
+        i, verdict, slot = np.int64(st.hit_number[h]), st.verdict[h], st.hit[h]
+        if i != last:
+            if sort:
+                found = np.uint64(_each_once(out, st.done[BEFORE], np.int64(found)))
+            last, noted, sort = i, 0, 0
+            st.done[BEFORE] = found
+            stamp += _ONE
+        order[found] = i
+        out[found] = np.int64(slot)
+        if verdict == SURE:
+            found += _ONE
+        elif verdict == OFTEN and 2 * noted < _SEEN:
+            if _is_new(st.seen, stamp, slot):
+                found += _ONE
+                noted += 1
+        elif verdict != WRONG:
+            found += _ONE
+            sort = 1
+    counts[FOUND] = np.int64(found)
+    st.done[OBJECT], st.done[NOTED], st.done[SORTED] = last, noted, sort
+    st.done[STAMP] = np.int64(stamp)
+    return True
+
+
+@njit
+def _each_once(out: NDArray[np.int64], start: int, stop: int) -> int:
     """Sort the slots [start, stop), all of one object, and keep each once; where they end.
 
-    Lists may share subscriptions; and of two with the same id the older one is told first.
+    So it is done where the object met too many to note them, or had to ask one: of two with the
+    same id the older one is told first.
     """
-    ascending = True
-    for j in range(start + 1, stop):
-        ascending &= out[j - 1] < out[j]
-    if ascending:
-        return stop
-    if stop - start > _FEW:
-        out[start:stop].sort()
-    else:
-        for j in range(start + 1, stop):
-            slot = out[j]
-            k = j
-            while k > start and out[k - 1] > slot:
-                out[k] = out[k - 1]
-                k -= 1
-            out[k] = slot
+    out[start:stop].sort()
     kept = start
     for j in range(start, stop):
         out[kept] = out[j]
@@ -340,37 +397,33 @@ def match_range(
         following, touched = _read_words(ix.words, o, first, _LOOKUPS // max(levels, 1), st)
         n, more = _find(ix.lists, st, _gather(ix.lists, o, first, following, levels, st))
         counts[TOUCHED] ^= touched ^ more ^ _touch(ix.lists, pool, st, n)
-        st.done[0] = -1
-        st.done[3] = 0
-        j = skip = 0
-        while j < n:
+        st.done[OBJECT] = -1
+        st.done[SORTED] = st.done[NOTED] = 0
+        full = False
+        examined = j = skip = 0
+        while j < n and not full:
             hits, j, skip = _within(ix.lists, boxes, o, st, n, j, skip)
-            if not _decide(ix, pool, boxes, space, o, st, hits, first, order, out, counts):
-                following, counts[FOUND], counts[EXAMINED] = st.done[0], st.done[1], st.done[2]
-                st.done[3] = 0
-                break
-        if st.done[3]:
-            counts[FOUND] = _each_once(order, out, st.done[1], counts[FOUND])
+            examined += hits
+            kept, asking = _sift(ix.slots, pool, boxes, o, st, hits, first)
+            if asking:
+                _ask(ix, space, o, st, kept, counts)
+            full = not _tell(st, kept, order, out, counts)
+        if full:  # what is complete stays, and its work counts
+            following = max(st.done[OBJECT], first)
+            if st.done[OBJECT] >= 0:
+                counts[FOUND] = st.done[BEFORE]
+            n = np.searchsorted(st.number[:n], following)
+            examined = j = skip = 0
+            while j < n:
+                hits, j, skip = _within(ix.lists, boxes, o, st, n, j, skip)
+                examined += hits
+        elif st.done[SORTED]:
+            counts[FOUND] = _each_once(out, st.done[BEFORE], counts[FOUND])
+        counts[EXAMINED] += examined
+        counts[LOOKUPS] += n
         for k in range(n):
-            if st.number[k] < following:
-                counts[LOOKUPS] += 1
-                counts[SCANNED] += pl.entries(ix.lists, st.row[k])[1]
+            counts[SCANNED] += pl.entries(ix.lists, st.row[k])[1]
         counts[NEXT] = following
-        if j < n or (n > 0 and following <= st.number[n - 1]):
+        if full:
             return False
     return True
-
-
-@njit
-def name_matches(
-    o: ObjectColumns, order: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """(time, where the id starts, its length) of the objects with these numbers."""
-    n = len(order)
-    time, start, length = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    for j in range(n):
-        row = o.order[order[j]]
-        time[j] = o.time[row]
-        start[j] = o.id_offsets[row]
-        length[j] = o.id_offsets[row + 1] - start[j]
-    return time, start, length
