@@ -40,12 +40,12 @@ FEW = 600  # objects of a small step
 class Setting:
     """One run."""
 
-    queries: int = 100_000
-    objects: int = 40_000  # a step; four steps are timed
+    queries: int = 200_000
+    objects: int = 20_000  # a step; four steps are timed
     evaluators: int = 16
     units: int = 10
     index: str = "fast"
-    rounds: int = 24  # of figure 9
+    rounds: int = 16  # of figure 9
     seed: int = 7
     figures: tuple[str, ...] = FIGURES
 
