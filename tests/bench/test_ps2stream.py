@@ -10,7 +10,7 @@ import pytest
 
 from nearcast.bench import ps2stream
 from nearcast.bench.commands import Options, run_paper
-from nearcast.bench.dealt import ENGINE, H2, Cluster, Told
+from nearcast.bench.dealt import ENGINE, H2, Cluster, Figure, Told
 from nearcast.bench.dealt_run import Layout, Oracle, agree, measure, planned
 from nearcast.bench.moving import held_by, move
 from nearcast.bench.ps2stream import CHOSEN, SPACE, TEXT, Setting, constants_for, make_stream
@@ -29,11 +29,11 @@ def quiet(_: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def told() -> list[ps2stream.Figure]:
+def told() -> list[Figure]:
     return [*ps2stream.run(TINY, quiet), *run_adjust(replace(TINY, queries=1200), quiet)]
 
 
-def test_every_figure_has_its_points(told: list[ps2stream.Figure]) -> None:
+def test_every_figure_has_its_points(told: list[Figure]) -> None:
     points = [t for t in told if t["figure"] == "6-10" and t["workload"] == "STS-US-Q1"]
     assert [p["router"] for p in points] == [*TEXT, *SPACE, "ps2stream", *CHOSEN]
     assert {p["dispatch"] for p in points} == {H2, ENGINE}
@@ -43,7 +43,7 @@ def test_every_figure_has_its_points(told: list[ps2stream.Figure]) -> None:
     }  # fmt: skip
 
 
-def test_all_routers_tell_the_same(told: list[ps2stream.Figure]) -> None:
+def test_all_routers_tell_the_same(told: list[Figure]) -> None:
     for figure in ("6-10", "11"):
         for workload in {t["workload"] for t in told if t["figure"] == figure}:
             mine = [t for t in told if (t["figure"], t.get("workload")) == (figure, workload)]
@@ -52,7 +52,7 @@ def test_all_routers_tell_the_same(told: list[ps2stream.Figure]) -> None:
     assert any(t.get("checked_matches") for t in told)
 
 
-def test_h2_sends_less(told: list[ps2stream.Figure]) -> None:
+def test_h2_sends_less(told: list[Figure]) -> None:
     for group in ("Q1", "Q2", "Q3"):
         points = [t for t in told if t.get("workload") == f"STS-US-{group}" and "router" in t]
         for router in CHOSEN:
@@ -60,7 +60,7 @@ def test_h2_sends_less(told: list[ps2stream.Figure]) -> None:
             assert sent[H2] <= sent[ENGINE]
 
 
-def test_plots_are_drawn_and_claims_judged(told: list[ps2stream.Figure], tmp_path: Path) -> None:
+def test_plots_are_drawn_and_claims_judged(told: list[Figure], tmp_path: Path) -> None:
     drawn = {p.stem for p in plots(told, tmp_path)}
     assert {f"ps2stream-figure-{n}" for n in ("6", "7", "8", "9", "10", "13", "16")} <= drawn
     judged = list(claims(told))
@@ -68,7 +68,7 @@ def test_plots_are_drawn_and_claims_judged(told: list[ps2stream.Figure], tmp_pat
     assert all(isinstance(c["held"], bool) for c in judged)
 
 
-def test_claims_follow_the_figures(told: list[ps2stream.Figure]) -> None:
+def test_claims_follow_the_figures(told: list[Figure]) -> None:
     def judged(factor: float) -> dict[str, bool]:
         changed = [
             t | {"tuples_per_second": (factor if t["router"] in TEXT else 1) * 1000}
@@ -139,7 +139,7 @@ def test_who_waits_for_a_migration() -> None:
     assert late([period], 2.0) == 0.0
 
 
-def test_selecting_adjusting_and_switching(told: list[ps2stream.Figure]) -> None:
+def test_selecting_adjusting_and_switching(told: list[Figure]) -> None:
     chosen = {t["selector"]: t for t in told if t["figure"] == "12"}
     assert list(chosen) == ["DP", "GR", "SI", "RA"]
     assert chosen["DP"]["cost_mb"] <= min(t["cost_mb"] for t in chosen.values())

@@ -40,8 +40,8 @@ FEW = 600  # objects of a small step
 class Setting:
     """One run."""
 
-    queries: int = 200_000
-    objects: int = 20_000  # a step; four steps are timed
+    queries: int = 100_000
+    objects: int = 10_000  # a step; four steps are timed
     evaluators: int = 16
     units: int = 10
     index: str = "fast"
