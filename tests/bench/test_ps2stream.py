@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from nearcast.bench.ps2stream_adjust import Period, late, run_adjust
 from nearcast.bench.ps2stream_claims import claims
 from nearcast.bench.ps2stream_plots import plots
 from nearcast.bench.tweets import by_hour, ps2stream_tweets
+from nearcast.cli import main
 from nearcast.model.errors import NearcastError
 from nearcast.routing import GridRouter
 
@@ -155,3 +157,25 @@ def test_what_is_not_there_is_refused() -> None:
         list(run_paper("ps2stream", Options(figures=("99",)), quiet))
     with pytest.raises(NearcastError, match="no range index 'rtree'"):
         run_paper("ps2stream", Options(index="rtree"), quiet)
+
+
+def test_the_command_keeps_plots_and_claims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = "12"
+    line = [
+        "bench",
+        "ps2stream",
+        "--small",
+        "--json",
+        "--figures",
+        figures,
+        "--keep",
+        str(tmp_path),
+    ]
+    assert main([*line, "--queries", "400"]) == 0
+    lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert all(t["command"].startswith("nearcast bench ps2stream --small") for t in lines)
+    kept = (tmp_path / "ps2stream-claims.md").read_text()
+    assert kept.count("\n") == 2 + sum("claim" in t for t in lines)
+    assert list(tmp_path.glob("ps2stream-figure-*.svg"))
