@@ -63,6 +63,7 @@ class Workload:
     side: int
     vocabulary: Words  # ascending
     frequency: Numbers  # objects that hold each term
+    stands_for: Reals  # of each object: how many of the sample (it may be drawn often, `pairs`)
     column: Numbers  # of each object
     line: Numbers
     held: Rows  # terms of objects
@@ -99,7 +100,7 @@ def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -
     box_query = np.repeat(np.arange(len(survey.id_hash)), np.diff(survey.box_offsets))
     n = len(sample.x)
     constants = _for_standing(constants_of(parameters), parameters["insertions"], n, total)
-    rows = np.arange(n)
+    rows, stands_for = np.arange(n), np.ones(n)
     if parameters["pairs"] and n:
         term = hooks.of(box_query)[1]  # of each box, in turn
         box = np.repeat(np.arange(len(box_query)), np.diff(hooks.offsets)[box_query])
@@ -107,6 +108,7 @@ def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -
         read = found / max(float(found.mean()), 1e-9)
         weights = max(constants.c2, 1e-9) + constants.c1 * total * read
         rows = drawn(weights)
+        stands_for = float(weights.mean()) / weights[rows]
         constants = constants._replace(c1=0.0, c2=float(weights.mean()))
         held = held.take(rows)
     return Workload(
@@ -117,6 +119,7 @@ def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -
         side,
         vocabulary,
         frequency,
+        stands_for,
         cells_of(sample.x, bounds[0], bounds[2], side)[rows],
         cells_of(sample.y, bounds[1], bounds[3], side)[rows],
         held,
