@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from nearcast.bench import ps2stream
 from nearcast.bench.commands import Options, run_paper
-from nearcast.bench.dealt import ENGINE, H2, Cluster, Told
+from nearcast.bench.dealt import ENGINE, H2, Cluster, Figure, Told
 from nearcast.bench.dealt_run import Layout, Oracle, agree, measure, planned
 from nearcast.bench.moving import held_by, move
 from nearcast.bench.ps2stream import CHOSEN, SPACE, TEXT, Setting, constants_for, make_stream
@@ -18,6 +19,7 @@ from nearcast.bench.ps2stream_adjust import Period, late, run_adjust
 from nearcast.bench.ps2stream_claims import claims
 from nearcast.bench.ps2stream_plots import plots
 from nearcast.bench.tweets import by_hour, ps2stream_tweets
+from nearcast.cli import main
 from nearcast.model.errors import NearcastError
 from nearcast.routing import GridRouter
 
@@ -29,11 +31,11 @@ def quiet(_: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def told() -> list[ps2stream.Figure]:
+def told() -> list[Figure]:
     return [*ps2stream.run(TINY, quiet), *run_adjust(replace(TINY, queries=1200), quiet)]
 
 
-def test_every_figure_has_its_points(told: list[ps2stream.Figure]) -> None:
+def test_every_figure_has_its_points(told: list[Figure]) -> None:
     points = [t for t in told if t["figure"] == "6-10" and t["workload"] == "STS-US-Q1"]
     assert [p["router"] for p in points] == [*TEXT, *SPACE, "ps2stream", *CHOSEN]
     assert {p["dispatch"] for p in points} == {H2, ENGINE}
@@ -43,7 +45,7 @@ def test_every_figure_has_its_points(told: list[ps2stream.Figure]) -> None:
     }  # fmt: skip
 
 
-def test_all_routers_tell_the_same(told: list[ps2stream.Figure]) -> None:
+def test_all_routers_tell_the_same(told: list[Figure]) -> None:
     for figure in ("6-10", "11"):
         for workload in {t["workload"] for t in told if t["figure"] == figure}:
             mine = [t for t in told if (t["figure"], t.get("workload")) == (figure, workload)]
@@ -52,7 +54,7 @@ def test_all_routers_tell_the_same(told: list[ps2stream.Figure]) -> None:
     assert any(t.get("checked_matches") for t in told)
 
 
-def test_h2_sends_less(told: list[ps2stream.Figure]) -> None:
+def test_h2_sends_less(told: list[Figure]) -> None:
     for group in ("Q1", "Q2", "Q3"):
         points = [t for t in told if t.get("workload") == f"STS-US-{group}" and "router" in t]
         for router in CHOSEN:
@@ -60,7 +62,7 @@ def test_h2_sends_less(told: list[ps2stream.Figure]) -> None:
             assert sent[H2] <= sent[ENGINE]
 
 
-def test_plots_are_drawn_and_claims_judged(told: list[ps2stream.Figure], tmp_path: Path) -> None:
+def test_plots_are_drawn_and_claims_judged(told: list[Figure], tmp_path: Path) -> None:
     drawn = {p.stem for p in plots(told, tmp_path)}
     assert {f"ps2stream-figure-{n}" for n in ("6", "7", "8", "9", "10", "13", "16")} <= drawn
     judged = list(claims(told))
@@ -68,7 +70,7 @@ def test_plots_are_drawn_and_claims_judged(told: list[ps2stream.Figure], tmp_pat
     assert all(isinstance(c["held"], bool) for c in judged)
 
 
-def test_claims_follow_the_figures(told: list[ps2stream.Figure]) -> None:
+def test_claims_follow_the_figures(told: list[Figure]) -> None:
     def judged(factor: float) -> dict[str, bool]:
         changed = [
             t | {"tuples_per_second": (factor if t["router"] in TEXT else 1) * 1000}
@@ -139,7 +141,7 @@ def test_who_waits_for_a_migration() -> None:
     assert late([period], 2.0) == 0.0
 
 
-def test_selecting_adjusting_and_switching(told: list[ps2stream.Figure]) -> None:
+def test_selecting_adjusting_and_switching(told: list[Figure]) -> None:
     chosen = {t["selector"]: t for t in told if t["figure"] == "12"}
     assert list(chosen) == ["DP", "GR", "SI", "RA"]
     assert chosen["DP"]["cost_mb"] <= min(t["cost_mb"] for t in chosen.values())
@@ -155,3 +157,25 @@ def test_what_is_not_there_is_refused() -> None:
         list(run_paper("ps2stream", Options(figures=("99",)), quiet))
     with pytest.raises(NearcastError, match="no range index 'rtree'"):
         run_paper("ps2stream", Options(index="rtree"), quiet)
+
+
+def test_the_command_keeps_plots_and_claims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = "12"
+    line = [
+        "bench",
+        "ps2stream",
+        "--small",
+        "--json",
+        "--figures",
+        figures,
+        "--keep",
+        str(tmp_path),
+    ]
+    assert main([*line, "--queries", "400"]) == 0
+    lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert all(t["command"].startswith("nearcast bench ps2stream --small") for t in lines)
+    kept = (tmp_path / "ps2stream-claims.md").read_text()
+    assert kept.count("\n") == 2 + sum("claim" in t for t in lines)
+    assert list(tmp_path.glob("ps2stream-figure-*.svg"))

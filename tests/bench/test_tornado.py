@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from nearcast.bench.tornado_claims import claims
 from nearcast.bench.tornado_plots import plots
 from nearcast.bench.tornado_routing import A_GRID, R_TREE, run_routing
 from nearcast.bench.tornado_routing import UNIFORM as GRID
+from nearcast.cli import main
 from nearcast.model.errors import NearcastError
 
 TINY = Setting(1_500, 600, evaluators=4, units=2, rounds=3)
@@ -96,3 +98,16 @@ def test_claims_follow_the_figures(told: list[Figure]) -> None:
 def test_what_is_not_there_is_refused() -> None:
     with pytest.raises(NearcastError, match="no figure '11'"):
         list(run_paper("tornado", Options(figures=("11",)), quiet))
+
+
+def test_the_command_keeps_plots_and_claims(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = "7"
+    line = ["bench", "tornado", "--small", "--json", "--figures", figures, "--keep", str(tmp_path)]
+    assert main([*line, "--queries", "400"]) == 0
+    lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert all(t["command"].startswith("nearcast bench tornado --small") for t in lines)
+    kept = (tmp_path / "tornado-claims.md").read_text()
+    assert kept.count("\n") == 2 + sum("claim" in t for t in lines)
+    assert list(tmp_path.glob("tornado-figure-*.svg"))

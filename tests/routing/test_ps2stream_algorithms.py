@@ -60,7 +60,7 @@ def both(
     all_objects: list[Obj], all_subs: list[Sub], side: int = 8, discard: bool = True
 ) -> tuple[Workload, World]:
     c = dict(zip(("c1", "c2", "c3", "c4"), twins.C, strict=True))
-    rest = {"deletions": 1.0, "insertions": 0.0, "queries": 1e6}
+    rest = {"deletions": 1.0, "insertions": 0.0, "pairs": 0.0, "queries": 1e6}
     parameters = c | rest | {"side": side, "discard": discard}
     w = lay_out(sample_of(all_objects), survey_of(all_subs), parameters)
     return w, World(all_objects, all_subs, side, discard)

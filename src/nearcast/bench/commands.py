@@ -11,6 +11,7 @@ from nearcast.bench.dealt import Figure, Say
 from nearcast.bench.ps2stream_adjust import run_adjust
 from nearcast.bench.ps2stream_claims import claims as ps2stream_claims
 from nearcast.bench.ps2stream_plots import plots as ps2stream_plots
+from nearcast.bench.shapes import claims_table
 from nearcast.bench.tornado_adapt import run_adapt
 from nearcast.bench.tornado_claims import claims as tornado_claims
 from nearcast.bench.tornado_plots import plots as tornado_plots
@@ -57,8 +58,10 @@ def _ps2stream(o: Options, say: Say) -> Iterator[Figure]:
         for figure in source(setting, say):
             told.append(figure)
             yield figure
-    yield from ps2stream_claims(told)
-    _draw(ps2stream_plots, told, o.keep, say)
+    judged = list(ps2stream_claims(told))
+    yield from judged
+    if o.keep:
+        _keep("ps2stream", ps2stream_plots, told, judged, Path(o.keep), say)
 
 
 def _tornado(o: Options, say: Say) -> Iterator[Figure]:
@@ -85,19 +88,25 @@ def _tornado(o: Options, say: Say) -> Iterator[Figure]:
         for figure in source(setting, say):
             told.append(figure)
             yield figure
-    yield from tornado_claims(told)
-    _draw(tornado_plots, told, o.keep, say)
+    judged = list(tornado_claims(told))
+    yield from judged
+    if o.keep:
+        _keep("tornado", tornado_plots, told, judged, Path(o.keep), say)
 
 
-def _draw(
+def _keep(
+    name: str,
     plots: Callable[[list[Figure], Path], list[Path]],
     told: list[Figure],
-    keep: str | None,
+    judged: list[Figure],
+    folder: Path,
     say: Say,
 ) -> None:
-    if keep:
-        for path in plots(told, Path(keep)):
-            say(f"drawn: {path}")
+    """Plots of the points and a table of the claims, in a folder."""
+    table = folder / f"{name}-claims.md"
+    for path in [*plots(told, folder), table]:
+        say(f"kept: {path}")
+    table.write_text(claims_table(judged))
 
 
 PAPERS = {"ps2stream": _ps2stream, "tornado": _tornado}

@@ -27,6 +27,7 @@ from nearcast.routing import GridRouter, Registered, Router, Sample
 from nearcast.routing.grid.reporting import tells
 from nearcast.routing.grid.survey import RangeSurvey, join, survey_of
 from nearcast.routing.tornado.selective import Summaries
+from nearcast.wire.decode import no_collector
 from nearcast.wire.tables import lists, numbers, object_columns, strings
 
 Numbers = NDArray[np.int64]
@@ -35,6 +36,7 @@ Reals = NDArray[np.float64]
 Figure = dict[str, Any]
 Say = Callable[[str], None]
 H2_SIDE = 64  # cells of H2 along each axis, at most: the granularity of the paper's grids
+_WORTH_COMPACTING = 1_000  # subscriptions
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 clock = time.thread_time
 
@@ -226,9 +228,11 @@ class Cluster:
             [],
             (objects, to),
         )
-        found = [
-            self._work(w, step, rows[shards == w], objects[to == w], done.workers) for w in range(m)
-        ]
+        with no_collector():
+            found = [
+                self._work(w, step, rows[shards == w], objects[to == w], done.workers)
+                for w in range(m)
+            ]
         done.work = [work for _, work in found]
         done.told.objects = np.concatenate([told.objects for told, _ in found])
         done.told.ids = np.concatenate([told.ids for told, _ in found])
@@ -254,7 +258,16 @@ class Cluster:
             index.close()
         kept = changes.take(np.flatnonzero(told))
         numbers_ = numbers(step.objects["pos"])[objects[kept.order]]
-        return Told(numbers_, index.id_hashes(kept.slot)), changes.work
+        found = Told(numbers_, index.id_hashes(kept.slot))
+        with timed(seconds, w):
+            self._compact(index, now)
+        return found, changes.work
+
+    @staticmethod
+    def _compact(index: LocalIndex, now: int) -> None:
+        """Forget what has ended once it is most of an index, as the engine's shards do."""
+        if len(index) > _WORTH_COMPACTING and 2 * len(index.living(now)) < len(index):
+            index.compact(now)
 
     @property
     def worker_bytes(self) -> list[int]:

@@ -38,8 +38,8 @@ _MEASURED = 100_000  # queries that constants are measured with, at most
 class Setting:
     """One run. μ is `queries` for Q2 and Q3, half of it for Q1, as in the paper."""
 
-    queries: int = 200_000
-    changes: int = 40_000  # updates that are timed; five times as many objects
+    queries: int = 100_000
+    changes: int = 20_000  # updates that are timed; five times as many objects
     workers: int = 8
     dispatchers: int = 4
     index: str = "gi2"

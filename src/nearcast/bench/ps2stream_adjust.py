@@ -41,6 +41,7 @@ from nearcast.routing.ps2stream.adjust.local import local_adjustment
 from nearcast.routing.ps2stream.adjust.phase2 import SELECTORS, load_to_move
 from nearcast.routing.ps2stream.adjust.situation import Settings, Situation
 from nearcast.routing.ps2stream.adjust.stats import (
+    DEFINITION_3,
     CellStats,
     Costs,
     cell_loads,
@@ -57,6 +58,7 @@ SPEED = 0.5  # "moderate input speed": of what the slowest worker can do
 LATE_MS = (1.0, 10.0, 100.0, 1000.0)
 SAMPLED = 5_000  # objects of a period that Phase I judges by
 SWITCHED = 0.1  # of the regions, before each generation
+PARTS = 5  # periods in a generation
 _REPEATS = 5
 _FIRST = 200  # updates of the step that compiles
 
@@ -80,9 +82,15 @@ class Adjusting:
     """A cluster whose load is watched, and adjusted by a selector (none: it is left alone)."""
 
     def __init__(
-        self, cluster: Cluster, constants: Constants, selector: str | None, dispatchers: int
+        self,
+        cluster: Cluster,
+        constants: Constants,
+        selector: str | None,
+        dispatchers: int,
+        phase1: bool,
     ) -> None:
         self.cluster = cluster
+        self.p = Settings(DEFINITION_3).p if phase1 else 0
         self.constants = constants
         self.selector = selector
         self.dispatchers = dispatchers
@@ -116,7 +124,7 @@ class Adjusting:
 
     def decide(self, situation: Situation, costs: Costs) -> tuple[Situation, list[Decision], float]:
         """(the situation afterwards, decisions, seconds that it took to decide)."""
-        settings = Settings(costs, sigma=SIGMA, aim=1.0, selector=self.selector or "GR", seed=1)
+        settings = Settings(costs, SIGMA, 1.0, self.p, self.selector or "GR", seed=1)
         started = time.thread_time()
         after, decisions = local_adjustment(situation, settings)
         return after, decisions, time.thread_time() - started
@@ -141,7 +149,7 @@ class Adjusting:
         costs = Costs(*self.constants[:4])
         stats = [cell_stats(table, w, s, costs, 0) for w, s in enumerate(seen)]
         costs = costs._replace(c1=self._per_cell(stats, step.objects.num_rows))
-        stats = [cell_stats(table, w, s, costs, Settings(costs).p) for w, s in enumerate(seen)]
+        stats = [cell_stats(table, w, s, costs, self.p) for w, s in enumerate(seen)]
         few = np.arange(min(SAMPLED, len(cells)))
         offsets = sample.word_offsets[: len(few) + 1]
         some = cell_objects(cells[few], offsets, sample.words[: offsets[-1]])
@@ -166,7 +174,11 @@ def row_bytes(controls: pa.RecordBatch) -> Numbers:
 
 
 def start(
-    setting: Setting, tweets: Tweets, selector: str | None, constants: Constants | None
+    setting: Setting,
+    tweets: Tweets,
+    selector: str | None,
+    constants: Constants | None,
+    phase1: bool = False,
 ) -> Adjusting:
     """A cluster of hybrid partitioning with the standing queries, one step later."""
     standing = tweets.standing()
@@ -177,7 +189,7 @@ def start(
     router, _ = planned(layout, stream, stream.survey())
     cluster = Cluster(router, setting.index)
     cluster.stand(standing)
-    adjusting = Adjusting(cluster, constants, selector, setting.dispatchers)
+    adjusting = Adjusting(cluster, constants, selector, setting.dispatchers, phase1)
     first = stream.steps[0]
     adjusting.decide(*adjusting.situation(first, cluster.run(first)))  # compiles; nothing moves
     return adjusting
@@ -231,7 +243,7 @@ def selecting(setting: Setting, mu: int, what: str, say: Say) -> Iterator[Figure
 
 
 def days(setting: Setting, mu: int, selectors: tuple[str, ...], say: Say) -> Iterator[Figure]:
-    """Tweets that follow the sun, with each selector in turn."""
+    """Tweets that follow the sun, with each selector in turn; Phase II alone, which they are."""
     changes = max(setting.changes // 8, 100)
     constants = None
     for name in selectors:
@@ -286,28 +298,28 @@ def _mean(values: list[float]) -> float | None:
 
 def switching(setting: Setting, say: Say) -> Iterator[Figure]:
     """Q3 queries whose kind changes region by region, with and without adjustments."""
-    mu = max(setting.changes // 2, 100)  # a period of 2 μ updates replaces all queries
+    mu = setting.mu("Q3") // 2
+    generations = max(setting.periods // 2, 2)
     constants = None
     notifications = []
     for name in (None, "GR"):
-        say(f"figure 16: {setting.periods} generations of {mu:,} queries, adjusted: {name} …")
-        parts = 4  # adjustments in a generation
-        changes = max(2 * mu // parts, 1)
-        total = _FIRST + setting.periods * parts * changes
+        say(f"figure 16: {generations} generations of {mu:,} queries, adjusted: {name} …")
+        changes = max(2 * mu // PARTS, 1)  # 2 μ updates replace all queries
+        total = _FIRST + generations * PARTS * changes
         tweets = ps2stream_tweets("us", "Q3", mu, total, setting.seed)
         switch = q3_switching(tweets, setting.seed, SWITCHED)
-        adjusting = start(setting, tweets, name, constants)
+        adjusting = start(setting, tweets, name, constants, phase1=True)
         constants = adjusting.constants
         periods: list[Period] = []
-        for _ in range(setting.periods):
+        for _ in range(generations):
             switch()
-            periods += [adjusting.period(tweets.step(changes)) for _ in range(parts)]
+            periods += [adjusting.period(tweets.step(changes)) for _ in range(PARTS)]
         notifications.append(adjusting.told)
         yield {
             "figure": "16",
             "adjusted": name is not None,
             "queries": mu,
-            "generations": setting.periods,
+            "generations": generations,
             **rates(periods),
             "by_period": [round(p.tuples / p.seconds) for p in periods],
             "migrations": sum(p.moved is not None for p in periods),

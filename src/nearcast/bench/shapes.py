@@ -32,3 +32,26 @@ def rising(values: Sequence[float]) -> bool:
 def stable(values: Sequence[float], within: float) -> bool:
     """Is the largest at most `within` times the least?"""
     return max(values) <= within * min(values)
+
+
+def claims_table(told: Iterable[Figure]) -> str:
+    """The claims as a table for people."""
+    rows = ["| figure | claim | held | values |", "|---|---|---|---|"]
+    for t in told:
+        if "claim" in t:
+            known = {k: v for k, v in t.items() if k not in ("claim", "figure", "held", "command")}
+            values = "; ".join(f"{k} {_plain(v)}" for k, v in known.items())
+            rows.append(f"| {t['figure']} | {t['claim']} | {_word(t['held'])} | {values} |")
+    return "\n".join([*rows, ""])
+
+
+def _word(held: bool) -> str:
+    return "held" if held else "**not held**"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {_plain(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(v) for v in value)
+    return f"{value:,}" if isinstance(value, int) else str(value)

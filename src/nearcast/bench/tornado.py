@@ -41,11 +41,11 @@ class Setting:
     """One run."""
 
     queries: int = 100_000
-    objects: int = 40_000  # a step; four steps are timed
+    objects: int = 10_000  # a step; four steps are timed
     evaluators: int = 16
     units: int = 10
     index: str = "fast"
-    rounds: int = 24  # of figure 9
+    rounds: int = 16  # of figure 9
     seed: int = 7
     figures: tuple[str, ...] = FIGURES
 

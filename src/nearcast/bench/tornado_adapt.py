@@ -32,7 +32,7 @@ from nearcast.wire.tables import numbers
 SCALES = (0.4, 0.5, 0.6, 0.7)
 STATIC, ADAPTIVE, OURS = "static", "adaptive", "adaptive, new partitions"
 OPERATIONS = 4  # at most, after a round
-SETTLED = 4  # last rounds, which count
+SETTLED = 5  # last rounds, of which the middle one counts
 SAMPLED = 5_000  # objects of a round that costs are summed up from
 BALANCE = Settings(beta=0.01, threshold=1.1)
 
@@ -79,7 +79,7 @@ def _adapted(setting: Setting, scale: float, version: str) -> Figure:
         "queries": setting.queries,
         "evaluators": setting.evaluators,
         "index": setting.index,
-        "tuples_per_second": round(float(np.mean(rates[-SETTLED:]))),
+        "tuples_per_second": round(float(np.median(rates[-SETTLED:]))),
         "by_round": [round(r) for r in rates],
         "slowest_to_mean": round(float(np.mean([d.workers.max() / d.workers.mean()
                                                 for d in done[-SETTLED:]])), 2),

@@ -5,6 +5,7 @@
 | `table` | the table, its bytes, who owns what, where subscriptions and objects go |
 | `survey` | range subscriptions as flat arrays: what a table deals, and what a plan is made from |
 | `router` | the router that deals by a table, and what planners add to it |
+| `counted` | keys with counts: words that anything hangs under, for dispatchers that discard |
 
 A subscription hangs under its *hooks*: the cover words of an OR, the rarest word of a conjunction,
 `UNIVERSAL` where any object may match. It has a copy at the owner of (cell, hook) for each cell

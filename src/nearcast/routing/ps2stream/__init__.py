@@ -2,7 +2,7 @@
 
 | paper | here |
 |---|---|
-| Definition 1, load of one worker | `load` |
+| Definition 1, load of one worker | `load`; its constants on a machine: `measure` |
 | O, Q and T of Definition 2 | `workload`, `text_parts` |
 | sim_t | `similarity` |
 | Algorithm 1, Partition Workload | `partition_workload` |

@@ -15,7 +15,8 @@ class Constants(NamedTuple):
     deletions: float  # |Q^d| for each of Q^i in the same time
 
 
-PARAMETERS = {"c1": 1e-5, "c2": 1.0, "c3": 2.0, "c4": 1.0, "deletions": 1.0}
+# About what `measure.measure_constants` finds with `gi2`: `nearcast bench ps2stream --constants`.
+PARAMETERS = {"c1": 1e-5, "c2": 0.3, "c3": 2.5, "c4": 2.5, "deletions": 1.0}
 
 
 def constants_of(parameters: dict[str, float]) -> Constants:

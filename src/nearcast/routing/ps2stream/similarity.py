@@ -17,8 +17,9 @@ def text_similarity(w: Workload, node: Node) -> float:
     without objects, or without words in its queries, has nothing that text-partitioning could
     keep apart: 1.
     """
-    held = np.bincount(w.held.of(node.inside)[1], minlength=len(w.vocabulary))
+    owner, term = w.held.of(node.inside)
+    held = np.bincount(term, w.stands_for[owner], minlength=len(w.vocabulary))
     asked = np.bincount(w.asked.of(node.queries)[1], minlength=len(w.vocabulary))
     held[0] = asked[0] = 0  # UNIVERSAL is no word
-    squares = int(held @ held) * int(asked @ asked)
-    return int(held @ asked) / math.sqrt(squares) if squares else 1.0
+    squares = float(held @ held) * float(asked @ asked)
+    return float(held @ asked) / math.sqrt(squares) if squares else 1.0

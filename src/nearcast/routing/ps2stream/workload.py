@@ -17,12 +17,20 @@ from nearcast.index.posting import UNIVERSAL
 from nearcast.routing.base import Sample
 from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words, bounds_of, take
 from nearcast.routing.ps2stream.load import Constants, constants_of, load
+from nearcast.routing.ps2stream.pairs import drawn, pairs_of
 
 Region = tuple[int, int, int, int]  # first column and row, behind the last column and row
 
 # `insertions`: |Q^i| for each object, of PS2Stream's stream (VI-A): 5 objects an update, and every
 # other one an insertion. 0: all queries are insertions of the period, Definition 1 to the letter.
-PARAMETERS = {"discard": 0.0, "insertions": 0.1, "side": 256.0, "queries": 200_000.0}
+# `pairs`: objects count by what is looked at for them (`pairs`). 0: by |O|·|Q|, as in the paper.
+PARAMETERS = {
+    "discard": 0.0,
+    "insertions": 0.1,
+    "pairs": 1.0,
+    "side": 256.0,
+    "queries": 200_000.0,
+}
 
 
 class Rows(NamedTuple):
@@ -38,6 +46,11 @@ class Rows(NamedTuple):
         at = np.repeat(self.offsets[rows] - (ends - lengths), lengths) + np.arange(lengths.sum())
         return np.repeat(rows, lengths), self.terms[at]
 
+    def take(self, rows: Numbers) -> Rows:
+        """Some of the rows, in that order; a row may come several times."""
+        lengths = np.diff(self.offsets)[rows]
+        return Rows(np.concatenate([[0], np.cumsum(lengths)]), self.of(rows)[1])
+
 
 @dataclass(frozen=True, eq=False)
 class Workload:
@@ -50,6 +63,7 @@ class Workload:
     side: int
     vocabulary: Words  # ascending
     frequency: Numbers  # objects that hold each term
+    stands_for: Reals  # of each object: how many of the sample (it may be drawn often, `pairs`)
     column: Numbers  # of each object
     line: Numbers
     held: Rows  # terms of objects
@@ -82,20 +96,36 @@ def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -
     asked = Rows(survey.word_offsets, np.searchsorted(vocabulary, survey.words))
     columns = cells_of(survey.boxes[:, 0::2], bounds[0], bounds[2], side)
     lines = cells_of(survey.boxes[:, 1::2], bounds[1], bounds[3], side)
+    hooks = hooks_of(asked, survey.conjunction, frequency)
+    box_query = np.repeat(np.arange(len(survey.id_hash)), np.diff(survey.box_offsets))
+    n = len(sample.x)
+    constants = _for_standing(constants_of(parameters), parameters["insertions"], n, total)
+    rows, stands_for = np.arange(n), np.ones(n)
+    if parameters["pairs"] and n:
+        term = hooks.of(box_query)[1]  # of each box, in turn
+        box = np.repeat(np.arange(len(box_query)), np.diff(hooks.offsets)[box_query])
+        found = pairs_of(sample.x, sample.y, held, survey.boxes[box], term)
+        read = found / max(float(found.mean()), 1e-9)
+        weights = max(constants.c2, 1e-9) + constants.c1 * total * read
+        rows = drawn(weights)
+        stands_for = float(weights.mean()) / weights[rows]
+        constants = constants._replace(c1=0.0, c2=float(weights.mean()))
+        held = held.take(rows)
     return Workload(
-        _for_standing(constants_of(parameters), parameters["insertions"], len(sample.x), total),
+        constants,
         bool(parameters["discard"]),
         total / max(len(survey.id_hash), 1),
         bounds,
         side,
         vocabulary,
         frequency,
-        cells_of(sample.x, bounds[0], bounds[2], side),
-        cells_of(sample.y, bounds[1], bounds[3], side),
+        stands_for,
+        cells_of(sample.x, bounds[0], bounds[2], side)[rows],
+        cells_of(sample.y, bounds[1], bounds[3], side)[rows],
         held,
         np.stack([columns[:, 0], lines[:, 0], columns[:, 1], lines[:, 1]], axis=1),
-        np.repeat(np.arange(len(survey.id_hash)), np.diff(survey.box_offsets)),
-        hooks_of(asked, survey.conjunction, frequency),
+        box_query,
+        hooks,
         asked,
     )
 

@@ -5,7 +5,7 @@
 | A-Grid, Partitions Map (3.1) | `a_grid` |
 | Algorithm 1, neighborSearch | `neighbour_search` |
 | uniform grid and R-tree of figure 7 | `grid_scan`, `r_tree` |
-| textual summaries (3, 3.1) | `keyword_summary` |
+| textual summaries (3, 3.1) | `keyword_summary`, for all evaluators `selective` |
 | equations (1) to (3) | `costs` |
 | initialization (4.1) | `initialization`; `split` finds where to split |
 | row, column and overall aggregates (4.3, figure 5) | `aggregates` |

@@ -2,7 +2,7 @@
 
 | paper | here |
 |---|---|
-| Definitions 1 and 3, loads | `stats` |
+| Definitions 1 and 3, loads | `stats`, gathered by `gather` |
 | local adjustment: the violated constraint, both phases | `local` |
 | Phase I, cells split and merged by text | `phase1`, `text` |
 | Phase II, Minimum Cost Migration (Definition 4) | `phase2` |
