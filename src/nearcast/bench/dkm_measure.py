@@ -64,7 +64,7 @@ def measure(loaded: Loaded, algorithm: Algorithm, m: int) -> Measured:
     started = time.perf_counter()
     server = main_server(loaded, algorithm, m)
     planned = time.perf_counter() - started
-    dealt = _deal(loaded, server)
+    dealt = _deal(loaded, server, m)
     shape = (m, len(loaded.ticks))
     knn, insert, delete = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     counts = np.zeros((*shape, 4), np.int64)
@@ -100,25 +100,28 @@ def measure(loaded: Loaded, algorithm: Algorithm, m: int) -> Measured:
 
 @dataclass(slots=True)
 class _Dealt:
-    """Workers of the insertions of each tick; seconds that the main server takes, a tick."""
+    """Workers of the insertions of each tick, and seconds that this takes."""
 
     homes: list[Homes]
-    insert: Times
-    delete: Times
+    insert: Times  # [ticks]: the main server's, for which all workers wait
+    delete: Times  # [workers, ticks]: each tells what it takes from its C(w)
 
 
-def _deal(loaded: Loaded, server: MainServer) -> _Dealt:
-    """What the main server does at each tick; all workers wait for it."""
+def _deal(loaded: Loaded, server: MainServer, m: int) -> _Dealt:
+    """What is done for C(w) at each tick."""
     ticks = loaded.ticks
     gone = [loaded.controls(tick.deleted) for tick in ticks]
-    homes, insert, delete = [], np.zeros(len(ticks)), np.zeros(len(ticks))
+    homes, insert, delete = [], np.zeros(len(ticks)), np.zeros((m, len(ticks)))
     for n, tick in enumerate(ticks):
-        t0 = time.thread_time()
+        started = time.thread_time()
         homes.append(server.insert(tick.insertions))
-        t1 = time.thread_time()
-        server.delete(gone[n], server.homes[np.sort(tick.deleted)])
-        t2 = time.thread_time()
-        insert[n], delete[n] = t1 - t0, t2 - t1
+        insert[n] = time.thread_time() - started
+        at = server.homes[np.sort(tick.deleted)]
+        for worker in np.unique(at):
+            mine = gone[n].take(pa.array(np.flatnonzero(at == worker)))
+            started = time.thread_time()
+            server.delete(mine, int(worker))
+            delete[worker, n] = time.thread_time() - started
     return _Dealt(homes, insert, delete)
 
 
