@@ -71,7 +71,10 @@ def run_line(line: str, folder: Path) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["README.md", "docs/guide.md", "docs/knn.md", "docs/range.md"])
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", "docs/guide.md", "docs/knn.md", "docs/range.md", "docs/papers/dkm-sks.md"],
+)
 def test_page(page: str, tmp_path: Path) -> None:
     for language, text in blocks(page):
         if language == "sh":

@@ -113,7 +113,12 @@ def test_any_text_parses_or_is_refused_in_one_line(text: str) -> None:
         assert parse(render(expression)) == expression
 
 
-@given(st.lists(st.sampled_from(["a", "B", "c9", "AND", "OR", "NOT"]), max_size=7))
+QUOTED = ['"X & y"', '"OR"', '"a OR b"', '"c AND d"', '"e\\""', '" "', '""']
+
+
+@given(st.lists(st.sampled_from(["a", "B", "c9", "AND", "OR", "NOT", *QUOTED]), max_size=7))
+@example(["a", "OR", '"X & y"'])
+@example(['"a OR b"', "OR", '"c AND d"'])
 def test_the_quick_path_and_the_scanner_agree(words: list[str]) -> None:
     # A double space sends the same words through the scanner.
     def outcome(text: str) -> Expression | None:

@@ -207,6 +207,45 @@ def test_dkm_sks_costs(found: list[Obj], subs: list[Sub], asks: list[Any]) -> No
         assert cost in {twins.equation_5(found, asked, r) for r in stars}
 
 
+@quick
+@given(objects, new)
+def test_dkm_sks_deals_new_ones_by_what_they_will_take(found: list[Obj], asks: list[Any]) -> None:
+    table = controls_of(asks)
+    router, _, _ = planned(DkmSks, 2, found, SUBS)
+    dealt = router.place(table, hashes(len(asks))).costs
+    assert dealt is not None
+    for (_, _, words, k, conjunction), cost in zip(asks, dealt, strict=True):
+        f = twins.equation_1(found, rarest(found, words, conjunction))
+        takes = f if f <= k else k * (1 + math.log(f / k))
+        assert cost * max(len(found), 1) == pytest.approx(takes)
+
+
+@pytest.mark.parametrize("router", [Kop, Sop, DkmSks])
+def test_the_paper_deals_new_ones_by_their_costs(router: type[PlannedRouter]) -> None:
+    papers = {"young": 0.0} if router is DkmSks else {}
+    following, _, _ = planned(router, 3, FOUND, SUBS, **papers)
+    table = controls_of(ASKS)
+    dealt = following.place(table, hashes(len(ASKS))).costs
+    assert dealt is not None
+    assert dealt.tolist() == following.costs(table).tolist()
+
+
+def test_young_subscriptions_change_as_often_as_their_cost_says(rng: np.random.Generator) -> None:
+    k, n, tries = 5, 2000, 200
+    taken = 0
+    for _ in range(tries):
+        nearest: list[float] = []
+        for distance in rng.random(n).tolist():
+            if len(nearest) < k or distance < nearest[-1]:
+                nearest = sorted([*nearest, distance])[:k]
+                taken += 1
+    found = [Obj(1, 1, frozenset([4]))] * n
+    router, _, _ = planned(DkmSks, 2, found, SUBS)
+    dealt = router.place(controls_of([(1, 1, frozenset([4]), k, False)]), hashes(1)).costs
+    assert dealt is not None
+    assert taken / tries == pytest.approx(dealt[0] * n, rel=0.05)
+
+
 def cut(box: twins.Box, space: twins.Box) -> twins.Box:
     a, b, c, d = box
     return (max(a, space[0]), max(b, space[1]), min(c, space[2]), min(d, space[3]))
@@ -223,12 +262,11 @@ SUBS = [Sub(x, y, w, (x - 1, y - 1, x + 1, y + 1)) for x, y, w, _, _ in ASKS]
 def test_new_ones_go_where_there_is_least_to_do(router: type[PlannedRouter]) -> None:
     following, _, _ = planned(router, 3, FOUND, SUBS)
     emptied = router(3, following.adjusted(np.array([0.0, -1e9, 0.0])))
-    table = controls_of(ASKS)
-    costs = following.costs(table)
     loads = emptied._table.costs
     assert loads[1] == 0
-    placed = emptied.place(table, hashes(len(ASKS)))
-    right = twins.greedy(costs.tolist(), list(range(len(ASKS))), list(loads))
+    placed = emptied.place(controls_of(ASKS), hashes(len(ASKS)))
+    assert placed.costs is not None
+    right = twins.greedy(placed.costs.tolist(), list(range(len(ASKS))), list(loads))
     assert placed.shards.tolist() == right
     assert right[0] == 1
     assert placed.rows.tolist() == list(range(len(ASKS)))

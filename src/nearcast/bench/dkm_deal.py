@@ -74,8 +74,8 @@ class MainServer(ABC):
         """The workers of new subscriptions."""
 
     @abstractmethod
-    def delete(self, controls: pa.RecordBatch, homes: Homes) -> None:
-        """Take note that subscriptions of these workers end."""
+    def delete(self, controls: pa.RecordBatch, worker: int) -> None:
+        """Take note that subscriptions of a worker end."""
 
 
 def main_server(loaded: Loaded, algorithm: Algorithm, m: int) -> MainServer:
@@ -99,7 +99,7 @@ class _ByHash(MainServer):
         homes: Homes = (_hashes(controls) % self._m).astype(np.int64)
         return homes
 
-    def delete(self, controls: pa.RecordBatch, homes: Homes) -> None:
+    def delete(self, controls: pa.RecordBatch, worker: int) -> None:
         pass  # it keeps no account
 
 
@@ -120,9 +120,10 @@ class _Planned(MainServer):
         self._adjust(place.shards, place.costs)
         return place.shards
 
-    def delete(self, controls: pa.RecordBatch, homes: Homes) -> None:
+    def delete(self, controls: pa.RecordBatch, worker: int) -> None:
         assert isinstance(self._router, CanPlan)
-        self._adjust(homes, -self._router.costs(controls))
+        costs = self._router.costs(controls)
+        self._adjust(np.full(len(costs), worker), -costs)
 
     def _adjust(self, homes: Homes, costs: NDArray[np.float64]) -> None:
         assert isinstance(self._router, CanPlan)
@@ -163,7 +164,7 @@ class _Ps2Stream(MainServer):
         asked = _Asked(places[:, 0].copy(), places[:, 1].copy(), _first_words(offsets, words))
         return _owners(self._grid, asked)
 
-    def delete(self, controls: pa.RecordBatch, homes: Homes) -> None:
+    def delete(self, controls: pa.RecordBatch, worker: int) -> None:
         pass  # the plan stands
 
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,7 @@ def _work(setting: Setting, data: str | None, worker: int, pipe: Connection) -> 
             "register_seconds": round(took["register"], 1),
             "search_seconds": round(took["search"], 1),
             "post_seconds": round(posted, 1),
+            "cpu_seconds": round(time.process_time(), 1),  # other work may be on the machine
             "visited_per_subscription": round(took["visited"] / len(index), 1),
             "index_bytes_per_subscription": round(index.storage.bytes / len(index), 1),
         }
@@ -100,7 +102,7 @@ def run_full(setting: Setting, data: str | None, say: Callable[[str], None]) -> 
         processes.append(process)
     loads = [pipe.recv() for pipe in pipes]
     seconds = time.perf_counter() - started
-    name = data or setting.workload
+    name = Path(data).stem if data else setting.workload
     yield {
         "figure": "load",
         "workload": name,

@@ -1,8 +1,12 @@
-"""The ticks of an experiment of DkM-SKS on m workers, one worker after another."""
+"""The ticks of an experiment of DkM-SKS on m workers, one worker after another.
+
+They take turns at every tick: what slows the machine down for a while then slows all of them.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,9 +18,11 @@ from nearcast.bench.dkm_load import Loaded, new_index, post, step
 from nearcast.index.arena import Memory
 from nearcast.index.base import ENTER
 from nearcast.index.compiled import CompiledIndex
+from nearcast.wire.decode import no_collector
 
 WARM = 3  # first ticks that are not counted: memory that was just filled is slow
 CHANGES, EXAMINED, SCANNED, LOOKUPS = range(4)  # places in `Measured.counts`
+Say = Callable[[str], None]
 Times = NDArray[np.float64]
 
 
@@ -59,40 +65,39 @@ class Measured:
         return float((of_workers.max() - of_workers.min()) / max(of_workers.mean(), 1.0))
 
 
-def measure(loaded: Loaded, algorithm: Algorithm, m: int) -> Measured:
-    """Deal S to m workers, then run the ticks on each of them in turn."""
+def measure(loaded: Loaded, algorithm: Algorithm, m: int, say: Say) -> Measured:
+    """Deal S to m workers, then run the ticks, each on all of them in turn."""
     started = time.perf_counter()
     server = main_server(loaded, algorithm, m)
     planned = time.perf_counter() - started
-    dealt = _deal(loaded, server)
+    dealt = _deal(loaded, server, m)
     shape = (m, len(loaded.ticks))
     knn, insert, delete = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     counts = np.zeros((*shape, 4), np.int64)
-    size = 0
-    for worker in range(m):
-        index = _worker(loaded, algorithm.index, server.homes, worker)
-        size += index.storage.bytes
+    workers = [_worker(loaded, algorithm.index, server.homes, worker) for worker in range(m)]
+    say(f"{algorithm.name}: {len(loaded.ticks)} ticks …")
+    with no_collector():
         for n, tick in enumerate(loaded.ticks):
-            mine = np.flatnonzero(server.homes[tick.deleted] == worker)
-            came = np.flatnonzero(dealt.homes[n] == worker)
-            times, changes = step(
-                index,
-                tick.objects,
-                tick.insertions.take(pa.array(came)),
-                tick.deletions.take(pa.array(mine)),
-            )
-            knn[worker, n], insert[worker, n], delete[worker, n] = times
-            work = changes.work
-            entered = np.count_nonzero(changes.event == ENTER)
-            counts[worker, n] = entered, work.examined, work.scanned, work.lookups
-        del index
+            for worker, index in enumerate(workers):
+                mine = np.flatnonzero(server.homes[tick.deleted] == worker)
+                came = np.flatnonzero(dealt.homes[n] == worker)
+                times, changes = step(
+                    index,
+                    tick.objects,
+                    tick.insertions.take(pa.array(came)),
+                    tick.deletions.take(pa.array(mine)),
+                )
+                knn[worker, n], insert[worker, n], delete[worker, n] = times
+                work = changes.work
+                entered = np.count_nonzero(changes.event == ENTER)
+                counts[worker, n] = entered, work.examined, work.scanned, work.lookups
     warm = min(WARM, shape[1] - 1)
     return Measured(
         knn[:, warm:],
         (insert + dealt.insert)[:, warm:],
         (delete + dealt.delete)[:, warm:],
         counts[:, warm:],
-        bytes=size,
+        bytes=sum(index.storage.bytes for index in workers),
         changes=int(counts[:, :, CHANGES].sum()),
         seconds={"plan": planned},
     )
@@ -100,25 +105,28 @@ def measure(loaded: Loaded, algorithm: Algorithm, m: int) -> Measured:
 
 @dataclass(slots=True)
 class _Dealt:
-    """Workers of the insertions of each tick; seconds that the main server takes, a tick."""
+    """Workers of the insertions of each tick, and seconds that this takes."""
 
     homes: list[Homes]
-    insert: Times
-    delete: Times
+    insert: Times  # [ticks]: the main server's, for which all workers wait
+    delete: Times  # [workers, ticks]: each tells what it takes from its C(w)
 
 
-def _deal(loaded: Loaded, server: MainServer) -> _Dealt:
-    """What the main server does at each tick; all workers wait for it."""
+def _deal(loaded: Loaded, server: MainServer, m: int) -> _Dealt:
+    """What is done for C(w) at each tick."""
     ticks = loaded.ticks
     gone = [loaded.controls(tick.deleted) for tick in ticks]
-    homes, insert, delete = [], np.zeros(len(ticks)), np.zeros(len(ticks))
+    homes, insert, delete = [], np.zeros(len(ticks)), np.zeros((m, len(ticks)))
     for n, tick in enumerate(ticks):
-        t0 = time.thread_time()
+        started = time.thread_time()
         homes.append(server.insert(tick.insertions))
-        t1 = time.thread_time()
-        server.delete(gone[n], server.homes[np.sort(tick.deleted)])
-        t2 = time.thread_time()
-        insert[n], delete[n] = t1 - t0, t2 - t1
+        insert[n] = time.thread_time() - started
+        at = server.homes[np.sort(tick.deleted)]
+        for worker in np.unique(at):
+            mine = gone[n].take(pa.array(np.flatnonzero(at == worker)))
+            started = time.thread_time()
+            server.delete(mine, int(worker))
+            delete[worker, n] = time.thread_time() - started
     return _Dealt(homes, insert, delete)
 
 

@@ -9,7 +9,7 @@ sample of the results is compared with a look at all objects, before any figure 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,13 +25,13 @@ from nearcast.bench.dkm_measure import (
     SCANNED,
     WARM,
     Measured,
+    Say,
     measure,
 )
 from nearcast.bench.dkm_paper import DATASETS, FIRST, PAPER, SERIES, Figure
 from nearcast.bench.knn_source import Source
 from nearcast.model.errors import NearcastError
 
-Say = Callable[[str], None]
 _WORKERS = (5, 10, 15, 20, 25)
 _QUARTERS = (1, 2, 3, 4)  # of |S|
 _K_MAX = (5, 10, 15, 20, 25)
@@ -86,7 +86,7 @@ def _point(
     changes: dict[str, int] = {}
     for algorithm in algorithms:
         say(f"{what}: {algorithm.name}, {setting.workers} workers …")
-        got = measure(loaded, algorithm, setting.workers)
+        got = measure(loaded, algorithm, setting.workers, say)
         changes[algorithm.name] = got.changes
         if len(set(changes.values())) > 1:
             raise NearcastError(f"bench: the algorithms disagree on the changes: {changes}")

@@ -55,20 +55,25 @@ def parse(text: str) -> Expression:
 
 
 def _parse_plain(text: str) -> Expression | None:
-    """Plain ASCII words joined by only AND or only OR: most expressions, and no scanner needed."""
+    """ASCII words, quoted or not, joined by only AND or only OR: most need no scanner."""
     if not text.isascii():
         return None
-    words = text.split(" AND ")
+    parts = text.split(" AND ")
     kind: type[And] | type[Or] = And
-    if len(words) == 1:
-        words = text.split(" OR ")
+    if len(parts) == 1:
+        parts = text.split(" OR ")
         kind = Or
-    for word in words:
-        if not word.isalnum() or word in _OPERATORS:
+    words = []
+    for part in parts:
+        if part.isalnum() and part not in _OPERATORS:
+            words.append(Word(part.lower()))
+            continue
+        # A quoted word that holds the operator was split: its pieces have one quote each.
+        held = normalise(part[1:-1])
+        if not held or part.count('"') != 2 or part[0] + part[-1] != '""' or "\\" in part:
             return None
-    if len(words) == 1:
-        return Word(text.lower())
-    return kind(tuple([Word(word.lower()) for word in words]))
+        words.append(Word(held))
+    return words[0] if len(words) == 1 else kind(tuple(words))
 
 
 def _word(token: str, position: int) -> Expression:

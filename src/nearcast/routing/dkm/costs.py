@@ -66,6 +66,20 @@ def keyword_costs(v: Vocabulary, asked: Asked) -> NDArray[np.float64]:
 
 
 @njit
+def young_costs(v: Vocabulary, asked: Asked, k: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What subscriptions without results change in as many objects as O_init has; not the paper's.
+
+    Each takes the first k objects with its words. The n-th is among the k nearest of n with
+    probability k / n: of f in all it takes about k + k / (k + 1) + ... + k / f = k (1 + ln(f / k)).
+    """
+    costs = keyword_costs(v, asked)
+    for s in range(len(costs)):
+        if costs[s] > k[s]:
+            costs[s] = k[s] * (1.0 + np.log(costs[s] / k[s]))
+    return costs
+
+
+@njit
 def space_cost(p: Places, box: Box) -> float:
     """Equation (2): P(R) = |O_R| / |O_init|, which is the cost of a new subscription in SOP."""
     return max(float(count_inside(p, len(p.offsets) - 2, box)), LEAST)

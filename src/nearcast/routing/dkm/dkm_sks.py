@@ -13,7 +13,14 @@ from nearcast.model.jit import njit
 from nearcast.routing.base import Sample, Survey
 from nearcast.routing.dkm.arrays import Arrays
 from nearcast.routing.dkm.assignment import subset_assignment
-from nearcast.routing.dkm.costs import Memo, begin_box, hybrid_cost, new_memo, per_object
+from nearcast.routing.dkm.costs import (
+    Memo,
+    begin_box,
+    hybrid_cost,
+    new_memo,
+    per_object,
+    young_costs,
+)
 from nearcast.routing.dkm.nearest import ball_box
 from nearcast.routing.dkm.partitioning import subscription_partitioning
 from nearcast.routing.dkm.places import Places
@@ -23,6 +30,7 @@ from nearcast.routing.dkm.rectangles import Rectangles, most_overlapped, rectang
 from nearcast.routing.dkm.space import subset_of
 from nearcast.routing.dkm.vocabulary import Asked, asked_by_controls
 
+_YOUNG = "young"
 _RECTANGLES = "rectangles_"  # before the names of their arrays in a plan
 
 
@@ -35,12 +43,15 @@ class DkmSks(PlannedRouter):
     that ratio: |S| / 5 subsets, but four a worker at least. There are never more than |S|.
 
     `gamma2`: a subset of at most so many subscriptions may be split by Hybrid-Partition.
+
+    `young`: with 1, a new subscription is dealt by what it will cost from now on, with no results
+    yet (`costs.young_costs`); with 0, by equation (7), as if it had seen O_init.
     """
 
     name = "dkm-sks"
     about = "subscriptions dealt by words and places, neighbours apart; objects to every shard"
     indexes = {"knn": "pyramid"}  # noqa: RUF012 -- a constant of the class
-    parameters: ClassVar[dict[str, float]] = {"gamma1": 0, "gamma2": 20}
+    parameters: ClassVar[dict[str, float]] = {"gamma1": 0, "gamma2": 20, "young": 1}
 
     def prepare(
         self, sample: Sample, survey: Survey, parameters: dict[str, float]
@@ -58,6 +69,7 @@ class DkmSks(PlannedRouter):
             space[2:] = np.maximum(p.bounds[2:], [s.x.max(), s.y.max()])
         tree = rectangles_of(c.boxes[: len(c.first) if len(s.x) else 0], space)
         kept = {_RECTANGLES + name: array for name, array in tree._asdict().items()}
+        kept[_YOUNG] = np.array([parameters["young"]])
         return made.arrays() | kept, workers, per_object(loads, v)
 
     def estimate(self, plan: Arrays, controls: pa.RecordBatch) -> Costs:
@@ -67,6 +79,14 @@ class DkmSks(PlannedRouter):
         points, k = points_of(controls)
         memo = new_memo(len(v.frequency))
         return per_object(_costs(p, tree, memo, asked_by_controls(v, controls), points, k), v)
+
+    def estimate_new(self, plan: Arrays, controls: pa.RecordBatch) -> Costs:
+        """Without results any object with one of its words is taken, however far away."""
+        if not plan[_YOUNG][0]:
+            return self.estimate(plan, controls)
+        v, _ = restore(plan)
+        _, k = points_of(controls)
+        return per_object(young_costs(v, asked_by_controls(v, controls), k), v)
 
 
 def subsets_wanted(subscriptions: int, workers: int, gamma1: float) -> int:

@@ -60,6 +60,10 @@ class PlannedRouter(Router, CanPlan):
     def estimate(self, plan: Arrays, controls: pa.RecordBatch) -> Costs:
         """`costs` by a plan."""
 
+    def estimate_new(self, plan: Arrays, controls: pa.RecordBatch) -> Costs:
+        """What subscriptions that come now, without results, are dealt by: their `costs`."""
+        return self.estimate(plan, controls)
+
     def plan(
         self, sample: Sample, survey: Survey, parameters: dict[str, float]
     ) -> tuple[bytes, Numbers, Costs]:
@@ -75,15 +79,17 @@ class PlannedRouter(Router, CanPlan):
         """Estimated costs of new subscriptions, rows of CONTROLS; 0 before there is a plan."""
         if not self.table or controls.num_rows == 0:
             return np.zeros(controls.num_rows)
-        plan = load(self._table.plan) if self._table.plan else unpack(self._table.data)
-        return self.estimate(plan, controls)
+        return self.estimate(self._plan(), controls)
+
+    def _plan(self) -> Arrays:
+        return load(self._table.plan) if self._table.plan else unpack(self._table.data)
 
     def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
         """One copy: by hash before a plan, then each to the worker with the least C(w)."""
         n = controls.num_rows
         costs = None
         if self.table:
-            costs = self.costs(controls)
+            costs = self.estimate_new(self._plan(), controls) if n else np.zeros(0)
             workers, _ = deal(np.arange(n), costs, np.array(self._table.costs))
         else:
             workers = (id_hash % np.uint64(self.shards)).astype(np.int64)
