@@ -86,6 +86,12 @@ def _parser() -> _Parser:
     replay.add_argument("--checkpoint", metavar="DIR", help="go on where it stopped")
     replay.add_argument("--master", default="local[*]", metavar="URL", help="any Spark master")
     replay.add_argument(
+        "--balance",
+        choices=["off", "auto", "local", "global"],
+        default="off",
+        help="move subscriptions between shards as loads change",
+    )
+    replay.add_argument(
         "--warmup", type=_natural, default=0, metavar="N", help="objects that a plan is made from"
     )
 
@@ -171,6 +177,7 @@ def _replay(args: argparse.Namespace) -> int:
         "changes": args.changes,
         "format": args.format,
         "warmup": args.warmup,
+        "balance": args.balance,
         "master": args.master,
     }
     replay(args.events, args.out, args.checkpoint, args.batch_events, options)

@@ -22,6 +22,8 @@ from nearcast.engine.moves import Export
 from nearcast.engine.planning import TABLE, homes_by
 from nearcast.index import LocalIndex
 from nearcast.routing import CanMove, GridRouter, Router
+from nearcast.routing.grid.cells import changed, touching
+from nearcast.routing.grid.survey import survey_at
 from nearcast.wire.tables import CONTROLS, RESULTS, from_bytes, join, to_bytes
 
 Slots = NDArray[np.int64]
@@ -80,9 +82,9 @@ def leaving(
     router: Router, order: dict[str, Any], shard: int, index: LocalIndex, slots: Slots
 ) -> Leaving:
     """What `order` makes of the living `slots` of a shard."""
-    hashes = index.id_hashes(slots)
     if isinstance(router, GridRouter):
-        return _by_table(router, order[TABLE], shard, index, slots, hashes)
+        return _by_table(router, order[TABLE], shard, index, slots)
+    hashes = index.id_hashes(slots)
     if isinstance(router, CanMove):
         target = router.select(order, shard, hashes)
     else:
@@ -92,37 +94,48 @@ def leaving(
 
 
 def _by_table(
-    router: GridRouter,
-    table: bytes,
-    shard: int,
-    index: LocalIndex,
-    slots: Slots,
-    hashes: NDArray[np.uint64],
+    router: GridRouter, table: bytes, shard: int, index: LocalIndex, slots: Slots
 ) -> Leaving:
-    """What a new table makes of the copies here; of all copies, the first one's shard sends."""
-    controls, _ = index.rows(slots)
+    """What a new table makes of the copies here; of all copies, the first one's shard sends.
+
+    Where only some cells change owners, only what touches them is dealt anew.
+    """
     n = router.shards
-    before = router.place(controls, hashes)
-    after = type(router)(n, table).place(controls, hashes)
-    old, new = before.rows * n + before.shards, after.rows * n + after.shards
+    following = type(router)(n, table)
+    if router.grid is not None and following.grid is not None:
+        cells = changed(router.grid, following.grid)
+        if cells is not None:
+            slots = slots[touching(following.grid, cells, *index.boxes(slots))]
+    survey = survey_at(index, slots)
+    if router.grid is None:
+        survey = survey._replace(id_hash=index.id_hashes(slots))
+    before, after = router.copies(survey), following.copies(survey)
+    old, new = before[0] * n + before[1], after[0] * n + after[1]
     here = np.arange(len(slots)) * n + shard
     first = np.full(len(slots), n)
-    np.minimum.at(first, before.rows, before.shards)
+    np.minimum.at(first, *before)
     sent = np.setdiff1d(new, old)
     sent = sent[first[sent // n] == shard]
     return Leaving(slots[~np.isin(here, new)], slots[sent // n], sent % n)
 
 
-def export(kind: str, shard: int, index: LocalIndex, going: Leaving, path: Path) -> list[Export]:
-    """Write down what leaves, with its results; nothing if nothing does."""
+def export(
+    kind: str, shard: int, index: LocalIndex, going: Leaving, path: Path, ids: bool = True
+) -> list[Export]:
+    """Write down what leaves, with its results; nothing if nothing does.
+
+    `ids`: the sink must know which subscriptions they are.
+    """
     if len(going.drops) == 0 and len(going.slots) == 0:
         return []
     controls, results = index.rows(going.slots)
     shards = going.shards.tolist()
     drops = going.drops.tolist()
     file = ExportFile(shard, drops, shards, to_bytes(controls), to_bytes(results))
-    write_atomic(path, msgspec.msgpack.encode(file))
-    return [Export(kind, str(path), index.id_hashes(going.slots).tolist(), shards)]
+    data = msgspec.msgpack.encode(file)
+    write_atomic(path, data)
+    hashes = index.id_hashes(going.slots).tolist() if ids else []
+    return [Export(kind, str(path), hashes, shards, len(drops), len(data))]
 
 
 def _part_of(file: ExportFile, rows: Slots) -> tuple[pa.RecordBatch, pa.RecordBatch]:

@@ -19,7 +19,7 @@ from nearcast.index.balls import (
     make_scratch,
     post_balls,
 )
-from nearcast.index.base import MATCH, Asked, Changes, LocalIndex, Texts, Work
+from nearcast.index.base import MATCH, Asked, Boxes, Changes, LocalIndex, Texts, Work
 from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
@@ -443,6 +443,14 @@ class CompiledIndex(LocalIndex):
         starts = np.where(cover > 0, body + program, body)
         lengths = np.where(cover > 0, cover, np.where(conjunction, program, 0))
         return *gather(self._slots.heap, starts, lengths), conjunction
+
+    def boxes(self, slots: NDArray[np.int64]) -> Boxes:
+        half = self._slots.half[slots].astype(np.int64)
+        boxes = (half[:, sl.FLAGS] >> sl.BOXES_SHIFT) & sl.BOXES_MASK
+        first = self._slots.rows[slots, sl.BODY] + half[:, sl.PROGRAM] + half[:, sl.COVER]
+        first += np.where(boxes > 0, half[:, sl.REGION], 0)  # without boxes the region is one
+        offsets, numbers_ = gather(self._slots.reals, first, 4 * np.maximum(boxes, 1))
+        return offsets // 4, numbers_.reshape(-1, 4)
 
     def texts(self, slots: NDArray[np.int64]) -> Texts:
         half = self._slots.half

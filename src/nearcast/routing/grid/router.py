@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from nearcast.model.errors import NearcastError
 from nearcast.routing.base import Placement, Router, Routes, Sample
-from nearcast.routing.grid.survey import RangeSurvey
-from nearcast.routing.grid.table import GridTable, pack, place, route, unpack
+from nearcast.routing.grid.survey import RangeSurvey, survey_of
+from nearcast.routing.grid.table import GridTable, Pairs, pack, place_rows, route, unpack
 
 
 class GridRouter(Router):
@@ -46,12 +46,15 @@ class GridRouter(Router):
 
     def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
         """By hash before a plan, then a copy at every owner of a cell and a hook."""
-        n = controls.num_rows
-        if self.grid is None:
-            home = (id_hash % np.uint64(self.shards)).astype(np.int64)
-            return Placement(np.arange(n), home, np.ones(n, bool))
-        rows, shards = place(self.grid, controls)
+        rows, shards = self.copies(survey_of(controls, id_hash))
         return Placement(rows, shards, np.ones(len(rows), bool))
+
+    def copies(self, survey: RangeSurvey) -> Pairs:
+        """(rows, shards): where the subscriptions of a survey go, by row, then shard."""
+        if self.grid is None:
+            home = (survey.id_hash % np.uint64(self.shards)).astype(np.int64)
+            return np.arange(len(home)), home
+        return place_rows(self.grid, survey)
 
     def route(self, objects: pa.RecordBatch) -> Routes | None:
         """To every shard before a plan, then to the owners of the object's words in its cell."""
