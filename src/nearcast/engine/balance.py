@@ -70,7 +70,7 @@ class Balancer:
             return None
         if rest and batch < rest.until and ratio < 1.1 * rest.ratio:
             return None
-        return {STATS: {"each": _each(counts)}}
+        return {STATS: True}
 
     def decide(
         self, batch: int, kind: str, router: Router, told: list[str], counts: list[Counts]
@@ -109,15 +109,6 @@ class Balancer:
             return []
         files = sorted(p for p in self.folder.iterdir() if p.suffix == ".json")
         return [msgspec.json.decode(p.read_bytes(), type=Record) for p in files]
-
-
-def _each(counts: list[Counts]) -> float:
-    """The load of an object as such, over that of one entry that it is held against."""
-    objects, entries = sum(c.objects for c in counts), sum(c.scanned for c in counts)
-    checks = sum(c.checks for c in counts)
-    if objects == 0 or checks == 0:
-        return 1.0
-    return max(sum(c.each for c in counts) / objects * max(entries, 1) / checks, 1.0)
 
 
 def drawn(table: GridTable) -> list[list[int]]:

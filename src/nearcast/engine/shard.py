@@ -198,7 +198,6 @@ class ShardStep:
                 survey_at(index, index.living(view.now - self.settings.grace_ms)),
                 survey_at(index, np.arange(held[kind], len(index))),
                 survey_at(index, index.ended()),
-                float(order[STATS]["each"]),
             )
             told = router.gather(report.shard, period, self.settings.balance)
             name = f"{report.batch:012d}-{report.shard:04d}-{uuid.uuid4().hex[:12]}-stats.bin"

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.ragged import gather
 from nearcast.model.errors import NearcastError
 from nearcast.routing.base import Sample
 from nearcast.routing.dkm.arrays import Arrays
@@ -34,7 +35,7 @@ class Balance:
     wait: int = 8  # batches after a look that found nothing to do, unless the loads get worse
     selection: str = "gr"  # PS2Stream: which cells move: dp, gr, si, ra
     cells: int = 8  # PS2Stream: cells that Phase I looks at
-    slack: float = 0.05  # PS2Stream: by which Phase I may raise the total load
+    slack: float = 0.2  # PS2Stream: share by which a split may raise the total load, at the last
     side: int = 128  # PS2Stream: cells of the grid along each axis, at least; a power of two
     rounds: int = 64  # PS2Stream: adjustments, each on what the one before leads to, at once
     gain: float = 0.1  # PS2Stream: share of the total load that a new strategy must save
@@ -130,7 +131,16 @@ class Period(NamedTuple):
     held: RangeSurvey  # subscriptions at the end
     inserted: RangeSurvey
     deleted: RangeSurvey
-    each: float  # load of an object as such, over that of one subscription it is held against
+
+
+def thinned(sample: Sample, most: int) -> tuple[Sample, int]:
+    """At most about so many objects, every n-th; and n, the number that each stands for."""
+    step = -(-len(sample.x) // most) if most else 1
+    if step <= 1:
+        return sample, 1
+    rows = np.arange(0, len(sample.x), step)
+    words = gather(sample.words, sample.word_offsets[rows], np.diff(sample.word_offsets)[rows])
+    return Sample(sample.x[rows], sample.y[rows], *words), step
 
 
 class Adjustment(NamedTuple):

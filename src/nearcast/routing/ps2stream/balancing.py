@@ -6,7 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.routing.balance import GLOBAL, Adjustment, Balance, CanBalance, Counts, Period
+from nearcast.routing.balance import (
+    GLOBAL,
+    Adjustment,
+    Balance,
+    CanBalance,
+    Counts,
+    Period,
+    imbalance,
+)
 from nearcast.routing.dkm.arrays import Arrays
 from nearcast.routing.grid.cells import refined
 from nearcast.routing.grid.router import GridRouter
@@ -47,11 +55,14 @@ class LocalAdjustment(GridRouter, CanBalance):
             aim=1.0,
             p=balance.cells,
             selector=balance.selection.upper(),
-            slack=balance.slack,
             deeper=True,
         )
         start = Situation(self._fine(balance), list(stats), join_samples(list(samples)))
         end, decisions = adjust(start, settings, balance.rounds)
+        if imbalance(loads_of(end.stats, settings).tolist()) > balance.threshold:
+            # A cell that is most of a shard's load: only words can divide it, at a price.
+            end, more = adjust(end, settings._replace(slack=balance.slack), balance.rounds)
+            decisions += more
         if not decisions:
             return None
         before, after = (loads_of(s.stats, settings) for s in (start, end))

@@ -11,10 +11,9 @@ from nearcast.routing.dkm.arrays import Arrays
 from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.tornado.a_grid import Partitions, partitions_of
-from nearcast.routing.tornado.aggregates import Aggregates
 from nearcast.routing.tornado.balance import Settings, adjust
 from nearcast.routing.tornado.decision import Decision
-from nearcast.routing.tornado.gather import costs_of, gather_costs
+from nearcast.routing.tornado.gather import aggregates_of, costs_of, gather_costs, weights_of
 from nearcast.routing.tornado.repartition import repartition
 from nearcast.routing.tornado.table import after
 
@@ -34,14 +33,15 @@ class ShiftAndSplit(GridRouter, CanBalance):
         self, told: list[Arrays], counts: list[Counts], balance: Balance
     ) -> Adjustment | None:
         """The choice on summaries; cell costs are looked at only for new partitions."""
-        settings = Settings(balance.beta, balance.threshold)
-        aggregates = [Aggregates(*(t[n].copy() for n in Aggregates._fields)) for t in told]
+        weights = weights_of(told, counts)
+        settings = Settings(balance.beta * weights.check, balance.threshold)
+        aggregates = [aggregates_of(t, weights) for t in told]
         best = None
         if balance.mode != GLOBAL:
             best = adjust(self._partitions, aggregates, settings)
         if balance.mode != LOCAL and not (best and _enough(best, balance)):
             queries = [int(a.overall[1]) for a in aggregates]
-            costs = costs_of(told, len(self._table.cells))
+            costs = costs_of(told, len(self._table.cells), weights)
             new = repartition(self._partitions, costs, queries, settings)
             if new and (best is None or max(new.after) < max(best.after)):
                 best = new

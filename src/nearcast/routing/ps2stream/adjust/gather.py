@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.ragged import frozen, gather
 from nearcast.model.jit import njit
-from nearcast.routing.balance import Period
+from nearcast.routing.balance import Period, thinned
 from nearcast.routing.base import Sample
 from nearcast.routing.dkm.arrays import Arrays
 from nearcast.routing.grid.cells import any_in, cells_at, summed
@@ -18,9 +18,11 @@ from nearcast.routing.ps2stream.adjust.stats import (
     CellObjects,
     CellStats,
     Numbers,
+    Reals,
     Words,
     cell_objects,
 )
+from nearcast.routing.tornado.table import sample_costs
 
 SAMPLED = 4096  # objects that a shard tells of, at most
 
@@ -30,7 +32,9 @@ def gather_cells(
 ) -> tuple[CellStats, CellObjects]:
     """One row for each cell where the shard saw an object or owns a subscription.
 
-    Words, and objects with theirs, only of its `p` most loaded cells: Phase I looks at no other.
+    n_q of a row is the mean number of subscriptions that an object of the cell is held against: an
+    index reads only those under its words. Words, and objects with theirs, only of the `p` most
+    loaded cells: Phase I looks at no other.
     """
     objects, held = period.objects, period.held
     side = len(table.cells)
@@ -38,18 +42,19 @@ def gather_cells(
     came = np.bincount(at, minlength=side * side).astype(np.float64)
     sizes = sizes_of(held)
     count, size = (a.ravel() for a in counted(table, shard, held, sizes))
+    checks = _checks(table, objects, held, side * side)
     new, gone = (
         counted(table, shard, s, np.zeros(len(s.conjunction), np.int64))[0].ravel()
         for s in (period.inserted, period.deleted)
     )
     cells = np.flatnonzero((came > 0) | (count > 0) | (new > 0) | (gone > 0))
-    loads = came[cells] * (count[cells] + 1)
+    loads = came[cells] * (checks[cells] + 1.0)
     chosen = np.sort(cells[np.argsort(-loads, kind="stable")[:p]])
     offsets, words, word_held, word_size = _words(table, shard, held, sizes, cells, chosen)
     stats = CellStats(
         cells,
         came[cells],
-        count[cells].astype(np.float64),
+        checks[cells],
         new[cells].astype(np.float64),
         gone[cells].astype(np.float64),
         size[cells],
@@ -59,6 +64,16 @@ def gather_cells(
         word_size,
     )
     return stats, _sample(table, shard, objects, at, chosen)
+
+
+def _checks(table: GridTable, objects: Sample, held: RangeSurvey, cells: int) -> Reals:
+    """The mean of q_l (equation 1 of Tornado) in each cell, by a sample; where it has no object,
+    the mean of all."""
+    sample, _ = thinned(objects, SAMPLED)
+    found = sample_costs(table, sample, held, 0).ravel().astype(np.float64)
+    seen = np.bincount(cells_at(table, frozen(sample.x), frozen(sample.y)), minlength=cells)
+    usual = found.sum() / max(len(sample.x), 1)
+    return np.where(seen > 0, found / np.maximum(seen, 1), usual)
 
 
 def pack_cells(stats: CellStats, sample: CellObjects) -> Arrays:
