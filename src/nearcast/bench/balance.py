@@ -2,8 +2,9 @@
 
 The route step, every shard step and the sink of the engine run one after the other in this process:
 with fewer cores than shards, only so can the time of each shard be told. The time of a batch is
-that of its slowest shard, moves included; what Spark adds to a batch is the same with and without
-balance (`bench.balance_replay` has all of it together).
+the processor time of its slowest shard, statistics and moves included (processor time, because
+other work on the machine must not count); what Spark adds is the same with and without balance
+(`--minutes` runs all of it together).
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ class InProcess:
     states: list[Manifest] = field(default_factory=list)
     done: int = 0
 
-    def batch(self, splits: list[Decoded]) -> list[Report]:
-        """The next batch; what its shards report."""
+    def batch(self, splits: list[Decoded]) -> tuple[list[Report], list[float]]:
+        """The next batch: what its shards report, and the processor time of each."""
         if not self.states:
             self.states = [Manifest()] * self.settings.shards
         checkpoint, out = self.folder / "checkpoint", self.folder / "out"
@@ -97,14 +98,16 @@ class InProcess:
             for shard, envelope in route.envelopes(decoded, number):
                 sent[shard].append(unpack(envelope))
         step = ShardStep(self.settings, str(checkpoint), "run", str(out))
-        reports = []
+        reports, seconds = [], []
         for shard, manifest in enumerate(self.states):
+            started = time.process_time()
             self.states[shard], report = step.process(shard, sent[shard], manifest)
+            seconds.append(time.process_time() - started)
             reports.append(report)
         frame = _Frame([msgspec.msgpack.encode(r) for r in reports])
         Sink(self.settings, checkpoint, out)(cast(Any, frame), self.done)
         self.done += 1
-        return reports
+        return reports, seconds
 
 
 def splits_of(stream: Shifting, batch: int, hashes: NDArray[np.uint64]) -> list[Decoded]:
@@ -160,13 +163,13 @@ def measure(
         loads: list[list[float]] = []
         slowest, moved, moved_bytes = [], 0, 0
         for n in range(setting.batches):
-            reports = run.batch(splits_of(stream, n, hashes))
+            reports, seconds = run.batch(splits_of(stream, n, hashes))
             loads.append([r.counts["range"].load for r in reports])
-            slowest.append(max(r.seconds for r in reports))
+            slowest.append(max(seconds))
             moved += sum(r.moved for r in reports)
             moved_bytes += sum(r.moved_bytes for r in reports)
-            seconds = ", ".join(f"{r.seconds:.3f}" for r in reports)
-            say(f"{strategy} {mode} batch {n}: {imbalance(loads[-1]):.2f}; seconds {seconds}")
+            each = ", ".join(f"{s:.3f}" for s in seconds)
+            say(f"{strategy} {mode} batch {n}: {imbalance(loads[-1]):.2f}; seconds {each}")
         records = Balancer(Path(folder, "checkpoint"), settings.balance).records()
         wrong = check(stream, setting.batches, Path(folder, "out", "notifications"))
     timed = slowest[stream.phase :]  # the first phase has the start and the plan

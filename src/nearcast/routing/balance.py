@@ -114,8 +114,9 @@ class Counts(msgspec.Struct):
         return self.each + self.checks + self.updates
 
 
-# About nanoseconds on the machine of bench/results; only their proportions decide anything.
-_OBJECT, _LOOKUP, _SCANNED, _EXAMINED, _TOLD, CONTROL = 200.0, 20.0, 5.0, 40.0, 200.0, 1500.0
+# About nanoseconds, fitted to the seconds of shards in `bench balance` (pyramid, 500,000
+# subscriptions); only their proportions decide anything.
+_OBJECT, _LOOKUP, _SCANNED, _EXAMINED, _TOLD, CONTROL = 300.0, 50.0, 10.0, 250.0, 400.0, 3000.0
 
 
 def imbalance(loads: list[float]) -> float:
