@@ -112,7 +112,9 @@ def _parser() -> _Parser:
     generate.add_argument("--out", metavar="FILE", help=".jsonl, .jsonl.gz or .parquet")
 
     bench = commands.add_parser("bench", help="an experiment; JSON lines on stdout")
-    bench.add_argument("name", metavar="NAME", choices=["pipeline", "dkm-sks", "range-index"])
+    bench.add_argument(
+        "name", metavar="NAME", choices=["pipeline", "dkm-sks", "range-index", "balance"]
+    )
     bench.add_argument("--json", action="store_true", help="JSON lines only, no word of progress")
     bench.add_argument("--objects", type=_positive, default=None, metavar="N")
     bench.add_argument("--subscriptions", type=_positive, default=None, metavar="N")
@@ -145,6 +147,22 @@ def _parser() -> _Parser:
         "--churn",
         action="store_true",
         help="range-index: an insertion or deletion after every fifth object",
+    )
+
+    bench.add_argument(
+        "--batches", type=_positive, default=None, metavar="N", help="balance: of each run"
+    )
+    bench.add_argument(
+        "--phase", type=_positive, default=None, metavar="N", help="balance: batches to a jump"
+    )
+    bench.add_argument(
+        "--strategy", action="append", default=[], metavar="NAME", help="balance: this one (too)"
+    )
+    bench.add_argument(
+        "--churn-events", type=_natural, default=0, metavar="N", help="balance: a batch"
+    )
+    bench.add_argument(
+        "--minutes", type=_positive, default=None, metavar="N", help="balance: through Spark, long"
     )
 
     commands.add_parser(
@@ -224,6 +242,8 @@ def _bench(args: argparse.Namespace) -> int:
         return _bench_dkm_sks(args)
     if args.name == "range-index":
         return _bench_range_index(args)
+    if args.name == "balance":
+        return _bench_balance(args)
     from nearcast.bench.pipeline import run_pipeline
 
     for figure in run_pipeline(
@@ -301,6 +321,33 @@ def _bench_range_index(args: argparse.Namespace) -> int:
         indexes=tuple(args.index),
     )
     for figure in run(setting, say):
+        print(json.dumps(figure), flush=True)
+    return 0
+
+
+def _bench_balance(args: argparse.Namespace) -> int:
+    from nearcast.bench.balance import Setting, run
+    from nearcast.bench.balance_replay import run_replay
+    from nearcast.workload.shifting import Shifting
+
+    usual, stream = Setting(), Shifting()
+    setting = Setting(
+        stream=Shifting(
+            queries=args.queries or args.subscriptions or stream.queries,
+            batch=args.batch_events or stream.batch,
+            phase=args.phase or stream.phase,
+            churn=args.churn_events,
+            seed=args.seed,
+        ),
+        batches=args.batches or usual.batches,
+        strategies=tuple(args.strategy) or usual.strategies,
+    )
+    say = _progress(args)
+    if args.minutes:
+        figures = run_replay(setting, args.minutes, args.keep, say)
+    else:
+        figures = run(setting, say)
+    for figure in figures:
         print(json.dumps(figure), flush=True)
     return 0
 

@@ -24,12 +24,12 @@ def _standing(n: int, side_max: float, seed: int) -> Queries:
 class Shifting:
     """What the stream is like."""
 
-    queries: int = 200_000
-    batch: int = 20_000  # objects a batch
+    queries: int = 500_000
+    batch: int = 150_000  # objects a batch
     phase: int = 20  # batches from one jump to the next
     share: float = 0.8  # of objects around the hot spot
     spread: float = 0.03  # of them, in each direction; the space is a unit square
-    side_max: float = 0.03  # of the boxes of subscriptions
+    side_max: float = 0.02  # of the boxes of subscriptions
     churn: int = 0  # subscriptions that end in each batch, and as many that begin
     seed: int = 7
 
