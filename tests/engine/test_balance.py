@@ -167,3 +167,16 @@ def test_what_is_hard_to_balance(make: Any, strategy: str, tmp_path: Path) -> No
     balance = Balance(mode="auto", side=32, slack=1.0, beta=0.0, **EAGER)
     kinds = run_log(tmp_path, list(make(rng)), strategy, balance, rng)
     assert kinds
+
+
+# -- two strategies side by side ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["time", "arrival"])
+@pytest.mark.parametrize("mode", ["global", "auto"])
+def test_two_strategies_at_once_do_not_show(mode: str, order: Order, tmp_path: Path) -> None:
+    """A new one begins every few batches; the old one ends when it has few, or after a while."""
+    balance = Balance(mode=mode, side=16, gain=0.0, few=0.4, every=5, **EAGER)
+    kinds = random_runs(tmp_path, "ps2stream", balance, order, 3)
+    assert kinds["repartition"], kinds
+    assert kinds["retire"], kinds

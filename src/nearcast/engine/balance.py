@@ -17,14 +17,28 @@ import msgspec
 import numpy as np
 
 from nearcast.engine.files import write_atomic
-from nearcast.engine.planning import table_order
+from nearcast.engine.planning import TABLE, table_order
 from nearcast.routing import GridRouter, Router
-from nearcast.routing.balance import Balance, CanBalance, Counts, imbalance
+from nearcast.routing.balance import (
+    AUTO,
+    GLOBAL,
+    LOCAL,
+    Adjustment,
+    Balance,
+    CanBalance,
+    CanReplan,
+    Counts,
+    imbalance,
+)
 from nearcast.routing.dkm.arrays import unpack
+from nearcast.routing.grid.both import Both, pack_both
 from nearcast.routing.grid.cells import refined
 from nearcast.routing.grid.table import GridTable, pack
+from nearcast.routing.ps2stream.adjust.decisions import RETIRE
+from nearcast.routing.ps2stream.adjust.strategies import Strategies, retire
 
-STATS = "stats"  # in an order: shards shall write statistics
+STATS = "stats"  # in an order: shards shall write statistics, of CELLS or for a PLAN
+CELLS, PLAN = "cells", "plan"
 HOLDS_AFTER = 2  # batches from a decision to the first one in which its table holds
 _DRAWN = 64  # cells along each axis that a record keeps of a table, at most
 
@@ -59,32 +73,95 @@ class Balancer:
         self.balance = balance
 
     def look(
-        self, batch: int, router: Router, counts: list[Counts], rest: Rest | None
+        self, batch: int, kind: str, router: Router, counts: list[Counts], rest: Rest | None
     ) -> dict[str, Any] | None:
-        """The order to ask shards, if their loads differ too much."""
+        """The order to ask shards, if their loads differ too much or a new strategy is due.
+
+        While two strategies are in use: the order that ends the old one, if it is time.
+        """
+        if not self.balance.on or not isinstance(router, CanBalance) or len(counts) < 2:
+            return None
+        assert isinstance(router, GridRouter)
         loads = [c.load for c in counts]
-        if not self.balance.on or not isinstance(router, CanBalance) or len(loads) < 2:
-            return None
         ratio = imbalance(loads)
-        if max(loads) < self.balance.least or ratio <= self.balance.threshold:
+        uneven = max(loads) >= self.balance.least and ratio > self.balance.threshold
+        if router.old is not None:
+            return self._end_old(batch, kind, router, counts, ratio if uneven else 0.0)
+        replans = isinstance(router, CanReplan) and self.balance.mode != LOCAL
+        age = batch - router.both.since
+        if replans and age > 0 and age % self.balance.every == 0:
+            return {STATS: PLAN}
+        resting = rest is not None and batch < rest.until and ratio < 1.1 * rest.ratio
+        if not uneven or resting:
             return None
-        if rest and batch < rest.until and ratio < 1.1 * rest.ratio:
+        return {STATS: PLAN if replans and self.balance.mode == GLOBAL else CELLS}
+
+    def _end_old(
+        self, batch: int, kind: str, router: GridRouter, counts: list[Counts], uneven: float
+    ) -> dict[str, Any] | None:
+        """Let the old strategy go when it has few subscriptions, has had its time, or is in the
+        way of a local adjustment."""
+        assert router.grid is not None
+        held, old = sum(c.held for c in counts), sum(c.old for c in counts)
+        loads = [c.load for c in counts]
+        few = retire(Strategies(1, 0), old, held, 0, self.balance.few, np.array(loads))
+        if few is not None:
+            why = few.reason
+        elif batch + 1 - router.both.since >= self.balance.every:
+            why = f"{old} of {held} subscriptions are left after {self.balance.every} batches"
+        elif uneven and self.balance.mode == AUTO:
+            why = (
+                f"the largest load is {uneven:.2f} times the mean; {old} of {held} subscriptions "
+                "of the old strategy move, then the new one is adjusted"
+            )
+        else:
+            self._path(batch, kind).unlink(missing_ok=True)
             return None
-        return {STATS: True}
+        decision = {"kind": RETIRE, "reason": why, "before": loads, "after": loads}
+        self._keep(batch, kind, counts, router.grid, router.grid, Adjustment(
+            router.grid, [decision], np.array(loads), np.array(loads)
+        ))  # fmt: skip
+        both = msgspec.structs.replace(router.both, old=b"")
+        return {TABLE: pack_both(both)}
 
     def decide(
-        self, batch: int, kind: str, router: Router, told: list[str], counts: list[Counts]
-    ) -> dict[str, Any] | Rest:
+        self, batch: int, kind: str, router: Router, order: str, told: list[str],
+        counts: list[Counts],
+    ) -> dict[str, Any] | Rest:  # fmt: skip
         """The order to export by a new table, or a rest where there is nothing to gain."""
-        assert isinstance(router, CanBalance)
         assert isinstance(router, GridRouter)
         assert router.grid is not None
-        path = self._path(batch, kind)
-        found = router.rebalance([unpack(Path(p).read_bytes()) for p in told], counts, self.balance)
+        read = [unpack(Path(p).read_bytes()) for p in told]
+        if order == PLAN:
+            assert isinstance(router, CanReplan)
+            found = router.replan(read, counts, self.balance)
+        else:
+            assert isinstance(router, CanBalance)
+            found = router.rebalance(read, counts, self.balance)
         if found is None:
-            path.unlink(missing_ok=True)
+            self._path(batch, kind).unlink(missing_ok=True)
             ratio = imbalance([c.load for c in counts])
             return Rest(batch + 1 + self.balance.wait, ratio)
+        self._keep(batch, kind, counts, router.grid, found.table, found)
+        path = self.checkpoint / "plans" / f"{batch:012d}-{kind}-balance.bin"
+        made = table_order(pack(found.table), path)
+        if order == PLAN:  # it moves nobody: what is there stays with the old table
+            parity, since = not router.both.parity, batch + HOLDS_AFTER
+            both = Both(made[TABLE], router.both.new, parity, since)
+        else:
+            both = msgspec.structs.replace(router.both, new=made[TABLE])
+        return {TABLE: pack_both(both)}
+
+    def _keep(
+        self,
+        batch: int,
+        kind: str,
+        counts: list[Counts],
+        before: GridTable,
+        after: GridTable,
+        found: Adjustment,
+    ) -> None:
+        """A record of an adjustment; a repeated batch writes the same again."""
         record = Record(
             batch,
             kind,
@@ -92,13 +169,11 @@ class Balancer:
             found.decisions,
             found.before.tolist(),
             found.after.tolist(),
-            router.grid.bounds.tolist(),
-            drawn(refined(router.grid, len(found.table.cells))),
-            drawn(found.table),
+            before.bounds.tolist(),
+            drawn(refined(before, len(after.cells))),
+            drawn(after),
         )
-        write_atomic(path, msgspec.json.encode(record))
-        name = f"{batch:012d}-{kind}-balance.bin"
-        return table_order(pack(found.table), self.checkpoint / "plans" / name)
+        write_atomic(self._path(batch, kind), msgspec.json.encode(record))
 
     def _path(self, batch: int, kind: str) -> Path:
         return self.folder / f"{batch:012d}-{kind}.json"

@@ -127,7 +127,8 @@ class Controls:
                 order = control.orders.get(kind, {}) if written else {}
                 paths = [s.path for s in surveys or [] if s.kind == kind]
                 if STATS in order:
-                    self._balance(batch, kind, router, paths, (counts or {})[kind], following)
+                    done = (counts or {})[kind]
+                    self._balance(batch, kind, router, order[STATS], paths, done, following)
                 else:
                     spent = (costs or {}).get(kind)
                     self._plan(batch, kind, router, order, paths, spent, following)
@@ -176,7 +177,7 @@ class Controls:
     ) -> None:
         """Ask shards for statistics, if a table holds, nothing moves and loads differ much."""
         if router.table and not order and kind not in following.orders:
-            asked = self.balancer.look(batch, router, counts, following.rests.get(kind))
+            asked = self.balancer.look(batch, kind, router, counts, following.rests.get(kind))
             if asked:
                 following.orders[kind] = asked
 
@@ -185,12 +186,13 @@ class Controls:
         batch: int,
         kind: str,
         router: Router,
+        order: str,
         told: list[str],
         counts: list[Counts],
         following: Control,
     ) -> None:
         """Decide on what shards told."""
-        made = self.balancer.decide(batch, kind, router, sorted(told), counts)
+        made = self.balancer.decide(batch, kind, router, order, sorted(told), counts)
         following.rests.pop(kind, None)
         if isinstance(made, Rest):
             following.rests[kind] = made

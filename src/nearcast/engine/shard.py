@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from nearcast.engine import faults
-from nearcast.engine.balance import STATS
+from nearcast.engine.balance import PLAN, STATS
 from nearcast.engine.batch import Ordered, in_order, only
 from nearcast.engine.envelope import Directions, Envelope
 from nearcast.engine.files import write_atomic
@@ -26,7 +26,7 @@ from nearcast.index.base import EVENTS, Changes
 from nearcast.index.notify import net
 from nearcast.kernels.ragged import gather
 from nearcast.routing import CanMove, CanPlan, GridRouter, Router, Sample, choose
-from nearcast.routing.balance import CanBalance, Counts, Period
+from nearcast.routing.balance import CanBalance, CanReplan, Counts, Period
 from nearcast.routing.dkm.arrays import pack
 from nearcast.routing.grid.cells import comes_to
 from nearcast.routing.grid.reporting import tells
@@ -111,7 +111,7 @@ class ShardStep:
             views = {k: view_of(ordered, r, shard) for k, r in routers.items()}
             held = {k: len(i) for k, i in indexes.items()}
             changes = self._match(indexes, routers, views, report)
-            self._count(indexes, routers, held, report)
+            self._count(indexes, routers, held, ordered.now, report)
             report.match_seconds = time.perf_counter() - matching
             self._gather(directions, routers, indexes, held, views, report)
             faults.reach("shard-matched", directions.batch)
@@ -193,13 +193,20 @@ class ShardStep:
             router, index, view = routers[kind], indexes[kind], views[kind]
             if STATS not in order or not isinstance(router, CanBalance):
                 continue
+            living = index.living(view.now - self.settings.grace_ms)
+            survey = survey_at(index, living)
+            if order[STATS] == PLAN:
+                survey = survey._replace(id_hash=index.id_hashes(living))
             period = Period(
                 sample_of(view.objects),
-                survey_at(index, index.living(view.now - self.settings.grace_ms)),
+                survey,
                 survey_at(index, np.arange(held[kind], len(index))),
                 survey_at(index, index.ended()),
             )
-            told = router.gather(report.shard, period, self.settings.balance)
+            if order[STATS] == PLAN and isinstance(router, CanReplan):
+                told = router.gather_all(report.shard, period)
+            else:
+                told = router.gather(report.shard, period, self.settings.balance)
             name = f"{report.batch:012d}-{report.shard:04d}-{uuid.uuid4().hex[:12]}-stats.bin"
             path = self.checkpoint / "moves" / name
             write_atomic(path, pack(told))
@@ -238,12 +245,17 @@ class ShardStep:
         indexes: dict[str, LocalIndex],
         routers: dict[str, Router],
         held: dict[str, int],
+        now: int,
         report: Report,
     ) -> None:
         """What the batch made this shard do, and what the subscriptions that ended had cost."""
         for kind, router in routers.items():
             ended, counts = indexes[kind].ended(), report.counts[kind]
             counts.controls = len(indexes[kind]) - held[kind] + len(ended)
+            if isinstance(router, GridRouter) and router.old is not None:
+                living = indexes[kind].living(now - self.settings.grace_ms)
+                counts.held = len(living)
+                counts.old = int((indexes[kind].parity(living) != router.both.parity).sum())
             report.examined += counts.examined
             report.lookups += counts.lookups
             report.scanned += counts.scanned
@@ -330,7 +342,10 @@ def view_of(ordered: Ordered, router: Router, shard: int) -> Ordered:
     if not isinstance(router, GridRouter) or router.grid is None:
         return ordered
     o = ordered.objects
-    return only(ordered, comes_to(router.grid, shard, o.x, o.y, o.word_offsets, o.words))
+    mine = comes_to(router.grid, shard, o.x, o.y, o.word_offsets, o.words)
+    if router.old is not None:
+        mine |= comes_to(router.old, shard, o.x, o.y, o.word_offsets, o.words)
+    return only(ordered, mine)
 
 
 def sample_of(objects: ObjectColumns) -> Sample:
@@ -347,6 +362,10 @@ def _told(
     if isinstance(router, GridRouter) and router.grid is not None:
         rows = objects.order[changes.order]
         told = tells(router.grid, shard, objects, rows, changes.slot, index.asked)
+        if router.old is not None:
+            by_old = index.parity(changes.slot) != router.both.parity
+            also = tells(router.old, shard, objects, rows, changes.slot, index.asked)
+            told = np.where(by_old, also, told)
     else:
         told = index.reports(changes.slot)
     return changes.take(np.flatnonzero(told))

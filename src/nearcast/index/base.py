@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from nearcast.index.arena import Storage
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import gather
-from nearcast.kernels.slots import CONJUNCTION
+from nearcast.kernels.slots import CONJUNCTION, PARITY
 from nearcast.model.jit import njit
 from nearcast.model.space import Space
 from nearcast.wire.tables import ObjectColumns, lists, numbers
@@ -214,6 +214,11 @@ class LocalIndex(ABC):
     def boxes(self, slots: NDArray[np.int64]) -> Boxes:
         """What `boxes_by` says of slots."""
         return boxes_by(self.rows(slots)[0])
+
+    def parity(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The parity of the strategy that placed slots (`routing.grid.both`)."""
+        parity: NDArray[np.bool_] = numbers(self.rows(slots)[0]["flags"]) & PARITY != 0
+        return parity
 
     def compact(self, now: int) -> None:
         """Forget what sees nothing at or after `now`, and number the rest anew."""

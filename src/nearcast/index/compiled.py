@@ -53,6 +53,7 @@ from nearcast.wire.tables import (
 )
 
 _STAMPS = 2**31 - 1
+_KEPT = sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION | sl.PARITY  # flags that move with a row
 Finder = Callable[[NDArray[np.int64], NDArray[np.int64]], bool]  # (matches, counts): all found?
 
 
@@ -409,9 +410,7 @@ class CompiledIndex(LocalIndex):
                 pa.array(window),
                 pa.array(
                     np.where(
-                        sl.known(self._slots)[slots],
-                        flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION),
-                        flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION) | sl.FORMER,
+                        sl.known(self._slots)[slots], flags & _KEPT, flags & _KEPT | sl.FORMER
                     ).astype(np.int32)
                 ),
                 string_column(*gather(self._slots.text, rows[:, sl.TEXT], id_lengths)),
@@ -451,6 +450,10 @@ class CompiledIndex(LocalIndex):
         first += np.where(boxes > 0, half[:, sl.REGION], 0)  # without boxes the region is one
         offsets, numbers_ = gather(self._slots.reals, first, 4 * np.maximum(boxes, 1))
         return offsets // 4, numbers_.reshape(-1, 4)
+
+    def parity(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        parity: NDArray[np.bool_] = self._slots.half[slots, sl.FLAGS] & sl.PARITY != 0
+        return parity
 
     def texts(self, slots: NDArray[np.int64]) -> Texts:
         half = self._slots.half

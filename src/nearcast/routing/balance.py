@@ -40,7 +40,7 @@ class Balance:
     rounds: int = 64  # PS2Stream: adjustments, each on what the one before leads to, at once
     gain: float = 0.1  # PS2Stream: share of the total load that a new strategy must save
     few: float = 0.1  # PS2Stream: share of subscriptions with which an old strategy ends
-    every: int = 20  # PS2Stream: batches between two looks at a new strategy
+    every: int = 100  # PS2Stream: batches between two looks at a new strategy; an old one's end
     beta: float = 1.0  # Tornado: what moving a query costs, in queries held against an object
 
     def __post_init__(self) -> None:
@@ -92,6 +92,8 @@ class Counts(msgspec.Struct):
     scanned: int = 0
     examined: int = 0
     told: int = 0
+    held: int = 0  # subscriptions, counted only while two strategies are in use
+    old: int = 0  # of them, those that the old one placed
 
     @property
     def each(self) -> float:
@@ -139,9 +141,13 @@ def thinned(sample: Sample, most: int) -> tuple[Sample, int]:
     step = -(-len(sample.x) // most) if most else 1
     if step <= 1:
         return sample, 1
-    rows = np.arange(0, len(sample.x), step)
+    return taken(sample, np.arange(0, len(sample.x), step)), step
+
+
+def taken(sample: Sample, rows: NDArray[np.int64]) -> Sample:
+    """Some of the objects."""
     words = gather(sample.words, sample.word_offsets[rows], np.diff(sample.word_offsets)[rows])
-    return Sample(sample.x[rows], sample.y[rows], *words), step
+    return Sample(sample.x[rows], sample.y[rows], *words)
 
 
 class Adjustment(NamedTuple):
@@ -168,3 +174,17 @@ class CanBalance(ABC):
         self, told: list[Arrays], counts: list[Counts], balance: Balance
     ) -> Adjustment | None:
         """What to change, by what each shard gathered and counted; None: nothing."""
+
+
+class CanReplan(ABC):
+    """A router that may begin a new strategy beside the one in use (PS2Stream V-B)."""
+
+    @abstractmethod
+    def gather_all(self, shard: int, period: Period) -> Arrays:
+        """At a shard: what a new plan must know, subscriptions with their ids."""
+
+    @abstractmethod
+    def replan(
+        self, told: list[Arrays], counts: list[Counts], balance: Balance
+    ) -> Adjustment | None:
+        """A new strategy, if it is worth it."""

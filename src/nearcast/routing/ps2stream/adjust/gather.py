@@ -111,7 +111,7 @@ def _sample(
     Of many, every n-th.
     """
     rows = np.flatnonzero(np.isin(at, chosen))
-    rows = rows[_first_owner(table, frozen(at[rows])) == shard]
+    rows = rows[first_owner(table, frozen(at[rows])) == shard]
     rows = rows[:: len(rows) // SAMPLED + 1]
     offsets, words = gather(
         objects.words, objects.word_offsets[rows], np.diff(objects.word_offsets)[rows]
@@ -120,7 +120,8 @@ def _sample(
 
 
 @njit
-def _first_owner(t: GridTable, cells: Numbers) -> Numbers:
+def first_owner(t: GridTable, cells: Numbers) -> Numbers:
+    """Of all shards that an object in a cell goes to, the one that it always goes to."""
     out = np.empty(len(cells), np.int64)
     side = t.cells.shape[1]
     for i in range(len(cells)):
