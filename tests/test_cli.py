@@ -56,6 +56,15 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     ((*REPLAY, "--shards", "two"), "nearcast: argument --shards: 'two' is not a whole number"),
     ((*REPLAY, "--shards", "5000"), "nearcast: shards: 5000 is not between 1 and 4096"),
     ((*REPLAY, "--space", "round"), "nearcast: argument --space: invalid choice: 'round'"),
+    ((*REPLAY, "--balance", "on"), "nearcast: argument --balance: invalid choice: 'on'"),
+    (
+        (*REPLAY, "--balance", "auto"),
+        "nearcast: balance: auto needs a strategy that can balance, such as range=ps2stream",
+    ),
+    (
+        (*REPLAY, "--balance", "auto", "--strategy", "range=tornado-text"),
+        "nearcast: balance: auto needs a strategy that can balance, such as range=ps2stream",
+    ),
     ((*REPLAY, "--changes", "some"), "nearcast: argument --changes: invalid choice: 'some'"),
     ((*REPLAY, "--format", "csv"), "nearcast: argument --format: invalid choice: 'csv'"),
     ((*REPLAY, "--batch-events", "-1"), "nearcast: argument --batch-events: '-1' is not"),

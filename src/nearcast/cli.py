@@ -88,6 +88,12 @@ def _parser() -> _Parser:
     replay.add_argument("--checkpoint", metavar="DIR", help="go on where it stopped")
     replay.add_argument("--master", default="local[*]", metavar="URL", help="any Spark master")
     replay.add_argument(
+        "--balance",
+        choices=["off", "auto", "local", "global"],
+        default="off",
+        help="move subscriptions between shards as loads change",
+    )
+    replay.add_argument(
         "--warmup", type=_natural, default=0, metavar="N", help="objects that a plan is made from"
     )
 
@@ -160,6 +166,22 @@ def _parser() -> _Parser:
         help="range-index: an insertion or deletion after every fifth object",
     )
 
+    bench.add_argument(
+        "--batches", type=_positive, default=None, metavar="N", help="balance: of each run"
+    )
+    bench.add_argument(
+        "--phase", type=_positive, default=None, metavar="N", help="balance: batches to a jump"
+    )
+    bench.add_argument(
+        "--strategy", action="append", default=[], metavar="NAME", help="balance: this one (too)"
+    )
+    bench.add_argument(
+        "--churn-events", type=_natural, default=0, metavar="N", help="balance: a batch"
+    )
+    bench.add_argument(
+        "--minutes", type=_positive, default=None, metavar="N", help="balance: through Spark, long"
+    )
+
     commands.add_parser(
         "strategies", help="what can be chosen for which kind, and from which paper"
     )
@@ -191,6 +213,7 @@ def _replay(args: argparse.Namespace) -> int:
         "changes": args.changes,
         "format": args.format,
         "warmup": args.warmup,
+        "balance": args.balance,
         "master": args.master,
     }
     replay(args.events, args.out, args.checkpoint, args.batch_events, options)
@@ -239,6 +262,8 @@ def _bench(args: argparse.Namespace) -> int:
         return _bench_range_index(args)
     if args.name in ("ps2stream", "tornado"):
         return _bench_paper(args)
+    if args.name == "balance":
+        return _bench_balance(args)
     from nearcast.bench.pipeline import run_pipeline
 
     for figure in run_pipeline(
@@ -353,6 +378,33 @@ def _bench_paper(args: argparse.Namespace) -> int:
     command = shlex.join([PROG, *args.argv])
     for figure in run_paper(args.name, options, _progress(args)):
         print(json.dumps(figure | {"command": command}), flush=True)
+    return 0
+
+
+def _bench_balance(args: argparse.Namespace) -> int:
+    from nearcast.bench.balance import Setting, run
+    from nearcast.bench.balance_replay import run_replay
+    from nearcast.workload.shifting import Shifting
+
+    usual, stream = Setting(), Shifting()
+    setting = Setting(
+        stream=Shifting(
+            queries=args.queries or args.subscriptions or stream.queries,
+            batch=args.batch_events or stream.batch,
+            phase=args.phase or stream.phase,
+            churn=args.churn_events,
+            seed=args.seed,
+        ),
+        batches=args.batches or usual.batches,
+        strategies=tuple(args.strategy) or usual.strategies,
+    )
+    say = _progress(args)
+    if args.minutes:
+        figures = run_replay(setting, args.minutes, args.keep, say)
+    else:
+        figures = run(setting, say)
+    for figure in figures:
+        print(json.dumps(figure), flush=True)
     return 0
 
 

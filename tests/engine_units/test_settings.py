@@ -14,6 +14,7 @@ from nearcast.engine.files import write_atomic
 from nearcast.engine.settings import BOUND, Settings, check_bound
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
+from nearcast.routing.balance import Balance
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,7 @@ from nearcast.model.space import Space
         ({"bounds": (0, 1, 1, 1)}, "bounds: write minx,miny,maxx,maxy with min < max"),
         ({"bounds": (0, 0, float("nan"), 1)}, "bounds: write minx,miny,maxx,maxy"),
         ({"strategies": {"range": "no"}}, "strategy: no router 'no' for range"),
+        ({"balance": Balance(mode="auto")}, "balance: auto needs a strategy that can balance"),
         ({"strategies": {"other": "hash"}}, "strategy: unknown kind 'other'"),
     ],
 )
@@ -46,7 +48,11 @@ def test_strategies_are_spelled_out() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [{}, {"bounds": (0.0, 0.0, 1.0, 2.0), "space": Space.PLANAR, "strategies": {"knn": "random"}}],
+    [
+        {"balance": Balance("local", 1.5), "strategies": {"range": "tornado"}},
+        {},
+        {"bounds": (0.0, 0.0, 1.0, 2.0), "space": Space.PLANAR, "strategies": {"knn": "random"}},
+    ],
 )
 def test_through_json_and_back(values: dict[str, Any]) -> None:
     settings = Settings(**values)

@@ -30,6 +30,27 @@ def test_killed_at_every_point_of_the_sink(tmp_path: Path, story: Story) -> None
     story.check(replay.out)
 
 
+def test_killed_while_shards_are_balanced(tmp_path: Path, story: Story) -> None:
+    """Asked after batch 3, decided after 4, exported after 5, taken in before 6."""
+    balance = {"mode": "auto", "threshold": 1.0, "least": 0, "wait": 0, "side": 16}
+    options = {"shards": 3, "strategies": {"range": "ps2stream"}, "warmup": 5, "balance": balance}
+    replay = Replay(tmp_path / "run", story.log, BATCH_EVENTS, options)
+    for point, batch in (("sink-controlled", 3), ("sink-controlled", 4), ("sink-begin", 5)):
+        script(replay.faults, [(point, batch, "kill")])
+        session = replay.start()
+        try:
+            assert session.wait() == -signal.SIGKILL, "\n".join(session.said()[-40:])
+        finally:
+            session.kill()
+    summary = replay.finish()
+    adjustments = summary["balance"]["adjustments"]
+    assert adjustments[0]["batch"] == 4
+    assert all(d["reason"] for a in adjustments for d in a["decisions"])
+    assert sum(a["moved"] for a in adjustments) > 0
+    assert (replay.out / "balance.svg").exists()
+    story.check(replay.out)
+
+
 def test_killed_from_outside_at_any_time(tmp_path: Path, story: Story) -> None:
     """While it starts or plans, and while a batch runs."""
     replay = Replay(tmp_path / "run", story.log, BATCH_EVENTS, {"shards": 2, "strategies": STILL})

@@ -20,23 +20,25 @@ from nearcast.bench.dealt import (
     Cluster,
     Done,
     Figure,
-    Numbers,
     Reals,
     Say,
     Step,
     Stream,
+    id_hashes,
     sample_of,
 )
 from nearcast.bench.dealt_run import Layout, planned
-from nearcast.bench.moving import Moved, held_by, move, survey_by
+from nearcast.bench.moving import Moved, held_by, move
 from nearcast.bench.ps2stream import HYBRID, Setting, constants_for
 from nearcast.bench.tweets import Tweets, by_hour, ps2stream_tweets, q3_switching
 from nearcast.kernels.slots import SUBSCRIBE
 from nearcast.model.errors import NearcastError
 from nearcast.routing import GridRouter
+from nearcast.routing.balance import Period as Seen
+from nearcast.routing.balance import taken
 from nearcast.routing.grid.survey import survey_of
 from nearcast.routing.ps2stream.adjust.decisions import Decision
-from nearcast.routing.ps2stream.adjust.gather import Seen, cell_stats, object_cells
+from nearcast.routing.ps2stream.adjust.gather import gather_cells, join_samples
 from nearcast.routing.ps2stream.adjust.local import local_adjustment
 from nearcast.routing.ps2stream.adjust.phase2 import SELECTORS, load_to_move
 from nearcast.routing.ps2stream.adjust.situation import Settings, Situation
@@ -45,11 +47,10 @@ from nearcast.routing.ps2stream.adjust.stats import (
     CellStats,
     Costs,
     cell_loads,
-    cell_objects,
     worker_loads,
 )
 from nearcast.routing.ps2stream.load import Constants
-from nearcast.wire.tables import lists, numbers, strings
+from nearcast.wire.tables import numbers
 
 SIGMA = 1.3
 HOURS = 4  # of tweets in a period, which lasts PERIOD_S in the paper
@@ -136,24 +137,20 @@ class Adjusting:
         assert router.grid is not None
         table, now = router.grid, int(numbers(step.objects["time"])[-1])
         sample = sample_of(step.objects)
-        cells = object_cells(table, sample.x, sample.y)
         ends = np.flatnonzero(numbers(step.controls["op"]) != SUBSCRIBE)
         gone = survey_of(step.controls.take(pa.array(ends)), np.zeros(len(ends), np.uint64))
         began = int(numbers(step.objects["time"])[0])
-        held = held_by(self.cluster, now)
         seen = []
-        for w, survey in enumerate(survey_by(held)):
-            came = numbers(held[w]["time"]) > began
-            mine = done.routed[0][done.routed[1] == w]
-            seen.append(Seen(survey, row_bytes(held[w]), came, gone, cells[mine]))
+        for w, held in enumerate(held_by(self.cluster, now)):
+            came = held.filter(pa.array(numbers(held["time"]) > began))
+            mine = taken(sample, done.routed[0][done.routed[1] == w])
+            standing, new = (survey_of(c, id_hashes(c)) for c in (held, came))
+            seen.append(Seen(mine, standing, new, gone))
         costs = Costs(*self.constants[:4])
-        stats = [cell_stats(table, w, s, costs, 0) for w, s in enumerate(seen)]
+        told = [gather_cells(table, w, s, self.p) for w, s in enumerate(seen)]
+        stats = [s for s, _ in told]
         costs = costs._replace(c1=self._per_cell(stats, step.objects.num_rows))
-        stats = [cell_stats(table, w, s, costs, self.p) for w, s in enumerate(seen)]
-        few = np.arange(min(SAMPLED, len(cells)))
-        offsets = sample.word_offsets[: len(few) + 1]
-        some = cell_objects(cells[few], offsets, sample.words[: offsets[-1]])
-        return Situation(table, stats, some), costs
+        return Situation(table, stats, join_samples([objects for _, objects in told])), costs
 
     def _per_cell(self, stats: list[CellStats], objects: int) -> float:
         """c1 for queries of an object's own cell, such that all checks together cost the same.
@@ -163,14 +160,6 @@ class Adjusting:
         held = max(float(sum(len(w.living(0)) for w in self.cluster.workers)), 1.0)
         pairs = sum(float((s.objects * s.held).sum()) for s in stats)
         return self.constants.c1 * objects * held / max(pairs, 1.0)
-
-
-def row_bytes(controls: pa.RecordBatch) -> Numbers:
-    """About how many bytes each subscription is: its numbers and its id."""
-    parts = [lists(controls[n], np.uint64)[0] for n in ("program", "cover")]
-    parts.append(lists(controls["region"], np.float64)[0])
-    words = sum(np.diff(p) for p in parts) * 8
-    return np.asarray(words + np.diff(strings(controls["id"])[0]) + 40, np.int64)
 
 
 def start(

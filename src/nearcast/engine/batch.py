@@ -33,6 +33,18 @@ class Ordered:
     now: int  # and after the batch
 
 
+def only(ordered: Ordered, mine: NDArray[np.bool_]) -> Ordered:
+    """The same with some of the objects, told by row."""
+    kept = np.flatnonzero(mine[ordered.objects.order])
+    return Ordered(
+        ordered.controls,
+        np.searchsorted(kept, ordered.at).astype(np.int32),
+        ordered.objects._replace(order=ordered.objects.order[kept]),
+        ordered.clock[kept],
+        ordered.now,
+    )
+
+
 def in_order(envelopes: list[Envelope], settings: Settings, now: int) -> Ordered:
     """SPEC section 3, "Order": by time in a replayed log, by arrival in a live stream."""
     envelopes = sorted(envelopes, key=lambda e: e.split)

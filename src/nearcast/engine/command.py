@@ -76,6 +76,7 @@ def run(path: str) -> dict[str, Any]:
         changes=r.changes,
         format=files.format,
         lateness_ms=r.lateness_ms,
+        balance={"mode": "auto", **config.balance} if config.balance else "off",
         arena=config.state.arena,
         spark=spark,
     )

@@ -65,6 +65,7 @@ class Config(msgspec.Struct, forbid_unknown_fields=True):
     sink: list[FilesSink | ConsoleSink]
     run: RunTable = msgspec.field(default_factory=RunTable)
     strategies: dict[str, str] = {}
+    balance: dict[str, Any] = {}  # as `routing.balance.Balance` has it; none: there is none
     spark: dict[str, Any] = {}  # settings of the Spark session
 
 

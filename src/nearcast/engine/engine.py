@@ -22,6 +22,7 @@ from nearcast.engine.source import Feed
 from nearcast.engine.warm import is_warm, warm
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
+from nearcast.routing.balance import Balance
 from nearcast.wire.logs import find_logs, open_log
 from nearcast.wire.plan import Planner
 
@@ -46,6 +47,7 @@ class Engine:
         format: str = "jsonl",
         lateness_ms: int = 3_600_000,
         warmup: int = 0,
+        balance: str | dict[str, Any] = "off",  # a mode, or settings as [balance] of a config has
         arena: str = "",
         master: str = "local[*]",
         spark: SparkSession | None = None,
@@ -64,6 +66,9 @@ class Engine:
             "format": format,
             "lateness_ms": lateness_ms,
             "warmup": warmup,
+            "balance": Balance.from_json(
+                {"mode": balance} if isinstance(balance, str) else balance
+            ),
             "arena": arena,
         }
         Settings(**self._settings)  # refuses nonsense now, not when a run starts

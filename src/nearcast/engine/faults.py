@@ -15,6 +15,7 @@ POINTS = (
     "route-read",
     "shard-begin",
     "shard-matched",
+    "shard-gathered",
     "shard-state-written",
     "shard-arena-committed",
     "shard-exported",

@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from nearcast.engine.balance import STATS, Balancer, Rest
 from nearcast.engine.envelope import Directions
 from nearcast.engine.files import write_atomic
 from nearcast.engine.planning import ASK, TABLE, WARMUP, Samples, Surveyed, make_plan
 from nearcast.engine.settings import Settings
 from nearcast.routing import CanMove, CanPlan, GridRouter, Load, Router, choose
+from nearcast.routing.balance import Counts
 
 _KEEP = 5  # control files and exports of this many batches back are kept
 
@@ -28,6 +30,7 @@ class Control(msgspec.Struct):
     tables: dict[str, bytes] = {}  # kind: routing table
     orders: dict[str, dict[str, Any]] = {}
     imports: dict[str, list[str]] = {}
+    rests: dict[str, Rest] = {}  # kind: a look at the balance that found nothing to do
 
 
 class Export(msgspec.Struct):
@@ -35,8 +38,10 @@ class Export(msgspec.Struct):
 
     kind: str
     path: str
-    id_hash: list[int]
+    id_hash: list[int]  # for routers that keep ids
     shards: list[int]
+    drops: int = 0  # copies that end there
+    bytes: int = 0
 
 
 class Controls:
@@ -45,6 +50,7 @@ class Controls:
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.folder = folder / "control"
         self.settings = settings
+        self.balancer = Balancer(folder, settings.balance)
 
     def _batches(self) -> list[int]:
         try:
@@ -94,14 +100,16 @@ class Controls:
         loads: list[Load],
         surveys: list[Surveyed] | None = None,
         costs: dict[str, list[float]] | None = None,
+        counts: dict[str, list[Counts]] | None = None,
     ) -> None:
         """After `batch`: publish what holds from the next one on.
 
-        `costs` is what the batch added to each shard by a plan, less what it took away.
+        `surveys` are answers to an order, be it for a plan or for the balance; `costs` is what the
+        batch added to each shard by a plan, less what it took away; `counts` what each shard did.
         """
         control, written = self.at(batch)
         routers = make_routers(self.settings, control.tables)
-        following = Control(dict(control.tables))
+        following = Control(dict(control.tables), rests=dict(control.rests))
         if not loads and written:  # no row, so no shard heard of it: the next batch is told
             following.orders, following.imports = control.orders, control.imports
         for export in exports:
@@ -118,9 +126,16 @@ class Controls:
             if isinstance(router, CanPlan | GridRouter) and loads:
                 order = control.orders.get(kind, {}) if written else {}
                 paths = [s.path for s in surveys or [] if s.kind == kind]
-                self._plan(batch, kind, router, order, paths, (costs or {}).get(kind), following)
+                if STATS in order:
+                    done = (counts or {})[kind]
+                    self._balance(batch, kind, router, order[STATS], paths, done, following)
+                else:
+                    spent = (costs or {}).get(kind)
+                    self._plan(batch, kind, router, order, paths, spent, following)
+                    done = (counts or {}).get(kind, [])
+                    self._look(batch, kind, router, order, done, following)
         # Written also when it says nothing, if an earlier try of this batch said something.
-        changed = following.tables != control.tables
+        changed = following.tables != control.tables or following.rests != control.rests
         if following.orders or following.imports or changed or self._path(batch + 1).exists():
             write_atomic(self._path(batch + 1), msgspec.msgpack.encode(following))
         plans = [r for r in routers.values() if isinstance(r, CanPlan | GridRouter)]
@@ -151,14 +166,64 @@ class Controls:
         elif table and costs and any(costs) and isinstance(router, CanPlan):
             following.tables[kind] = router.adjusted(np.array(costs))
 
+    def _look(
+        self,
+        batch: int,
+        kind: str,
+        router: Router,
+        order: dict[str, Any],
+        counts: list[Counts],
+        following: Control,
+    ) -> None:
+        """Ask shards for statistics, if a table holds, nothing moves and loads differ much."""
+        if router.table and not order and kind not in following.orders:
+            asked = self.balancer.look(batch, kind, router, counts, following.rests.get(kind))
+            if asked:
+                following.orders[kind] = asked
+
+    def _balance(
+        self,
+        batch: int,
+        kind: str,
+        router: Router,
+        order: str,
+        told: list[str],
+        counts: list[Counts],
+        following: Control,
+    ) -> None:
+        """Decide on what shards told."""
+        made = self.balancer.decide(batch, kind, router, order, sorted(told), counts)
+        following.rests.pop(kind, None)
+        if isinstance(made, Rest):
+            following.rests[kind] = made
+        else:
+            following.orders[kind] = made
+
     def _forget(self, batch: int, wanted: set[str]) -> None:
+        checkpoint = self.folder.parent
+        for path in _aged(checkpoint / "moves", batch - _KEEP - 1):  # taken in one batch later
+            if str(path) not in wanted:
+                path.unlink(missing_ok=True)
+        plans = _aged(checkpoint / "plans", batch - _KEEP)
+        if plans:  # those that a control file names are in use, or may be again
+            kept = [self._path(b).read_bytes() for b in self._batches()]
+            for path in plans:
+                if not any(path.name.encode() in data for data in kept):
+                    path.unlink(missing_ok=True)
         old = [b for b in self._batches() if b < batch - _KEEP]
         for b in old[:-1]:  # the newest of them still holds
             control = msgspec.msgpack.decode(self._path(b).read_bytes(), type=Control)
             for paths in control.imports.values():
-                for path in set(paths) - wanted:
-                    Path(path).unlink(missing_ok=True)
+                for name in set(paths) - wanted:
+                    Path(name).unlink(missing_ok=True)
             self._path(b).unlink(missing_ok=True)
+
+
+def _aged(folder: Path, before: int) -> list[Path]:
+    """The files of a folder that batches before `before` wrote, by their names."""
+    if not folder.is_dir():
+        return []
+    return [p for p in folder.iterdir() if p.name[:12].isdigit() and int(p.name[:12]) < before]
 
 
 def make_routers(settings: Settings, tables: dict[str, bytes]) -> dict[str, Router]:

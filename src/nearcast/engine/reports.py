@@ -9,10 +9,12 @@ from typing import Any
 
 import msgspec
 
+from nearcast.engine.balance import HOLDS_AFTER, Record
 from nearcast.engine.files import write_atomic
 from nearcast.engine.settings import Settings
 from nearcast.engine.shard import Report
 from nearcast.routing import Load
+from nearcast.routing.balance import Balance, imbalance
 
 _LOADS = ("objects", "controls", "examined", "lookups", "scanned", "seconds", "match_seconds")
 
@@ -64,7 +66,50 @@ class Reports:
         return [msgspec.json.decode(p.read_bytes(), type=BatchRecord) for p in files]
 
 
-def summarise(records: list[BatchRecord], seconds: float, settings: Settings) -> dict[str, Any]:
+def loads_by_batch(records: list[BatchRecord], kind: str) -> dict[int, list[float]]:
+    """The counted load of each shard in each batch, as far as it had events."""
+    return {
+        r.batch: [p.counts[kind].load for p in r.reports]
+        for r in records
+        if r.reports and all(kind in p.counts for p in r.reports)
+    }
+
+
+def tell_balance(
+    adjustments: list[Record], records: list[BatchRecord], balance: Balance
+) -> dict[str, Any]:
+    """What was done for the balance, with loads as they were counted and as they became."""
+    by_batch = {r.batch: r for r in records}
+    told = []
+    for a in adjustments:
+        loads = loads_by_batch(records, a.kind)
+        exporting = by_batch.get(a.batch + 1)
+        after = loads.get(a.batch + HOLDS_AFTER)
+        told.append(
+            {
+                "batch": a.batch,
+                "holds_from": a.batch + HOLDS_AFTER,
+                "kind": a.kind,
+                "loads_before": a.loads,
+                "loads_expected": a.expected_after,
+                "loads_after": after,
+                "imbalance_before": round(imbalance(a.loads), 3),
+                "imbalance_expected": round(imbalance(a.expected_after), 3),
+                "imbalance_after": round(imbalance(after), 3) if after else None,
+                "moved": sum(r.moved for r in exporting.reports) if exporting else 0,
+                "bytes": sum(r.moved_bytes for r in exporting.reports) if exporting else 0,
+                "decisions": a.decisions,
+            }
+        )
+    return {**balance.to_json(), "adjustments": told}
+
+
+def summarise(
+    records: list[BatchRecord],
+    seconds: float,
+    settings: Settings,
+    adjustments: list[Record] | None = None,
+) -> dict[str, Any]:
     """`summary.json` (SPEC section 7)."""
     events: Counter[str] = Counter()
     told: dict[str, Counter[str]] = {}
@@ -107,6 +152,7 @@ def summarise(records: list[BatchRecord], seconds: float, settings: Settings) ->
         ],
         "state_bytes": sum(r.state_bytes for r in last.values()),
         "arena_bytes": sum(r.arena_bytes for r in last.values()),
+        "balance": tell_balance(adjustments or [], records, settings.balance),
         "settings": settings.to_json(),
     }
 

@@ -18,8 +18,8 @@ from nearcast.engine.planning import Samples
 from nearcast.engine.settings import Settings
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import gather
-from nearcast.kernels.slots import REPLACED, REPORTS, SUBSCRIBE, UNSUBSCRIBE
-from nearcast.routing import Router
+from nearcast.kernels.slots import PARITY, REPLACED, REPORTS, SUBSCRIBE, UNSUBSCRIBE
+from nearcast.routing import GridRouter, Router
 from nearcast.wire.decode import Decoded
 from nearcast.wire.tables import (
     CONTROLS,
@@ -121,6 +121,7 @@ class RouteStep:
             if len(rows):
                 place = self.routers[name].place(controls.take(pa.array(rows)), id_hash[rows])
                 tells[place.shards, rows[place.rows]] = np.where(place.reports, 3, 2)
+                controls = _marked(controls, rows, self.routers[name])
                 if place.costs is not None:
                     added = np.bincount(place.shards, place.costs[place.rows], shards)
                     self._costs[name] = added.tolist()
@@ -137,6 +138,16 @@ class RouteStep:
             share = share.set_column(at, CONTROLS.field(at), pa.array(flags.astype(np.int32)))
         ends = (told == 1) & (numbers(share["op"]) == SUBSCRIBE)
         return _only_ends(share, ends) if ends.any() else share
+
+
+def _marked(controls: pa.RecordBatch, rows: NDArray[np.int64], router: Router) -> pa.RecordBatch:
+    """New subscriptions with the parity of the strategy that places them."""
+    if not isinstance(router, GridRouter) or not router.both.parity:
+        return controls
+    flags = numbers(controls["flags"]).copy()
+    flags[rows] |= PARITY
+    at = CONTROLS.get_field_index("flags")
+    return controls.set_column(at, CONTROLS.field(at), pa.array(flags))
 
 
 def _only_ends(share: pa.RecordBatch, ends: NDArray[np.bool_]) -> pa.RecordBatch:

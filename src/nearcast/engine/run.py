@@ -13,10 +13,12 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from nearcast.engine.balance import Balancer
 from nearcast.engine.files import write_atomic
 from nearcast.engine.live import Tailer
+from nearcast.engine.picture import picture
 from nearcast.engine.query import explained, finish, stop, stream
-from nearcast.engine.reports import Reports, summarise, write_summary
+from nearcast.engine.reports import Reports, loads_by_batch, summarise, write_summary
 from nearcast.engine.session import is_local, shard_keys
 from nearcast.engine.settings import Settings, check_bound
 from nearcast.engine.sink import OnBatch, Sink
@@ -75,8 +77,14 @@ class Job:
 
     def summarise(self, seconds: float, **more: Any) -> dict[str, Any]:
         """The summary, which is also written to `out/summary.json`."""
-        summary = summarise(self.reports.all(), seconds, self.settings) | more
+        records = self.reports.all()
+        adjustments = Balancer(self.checkpoint, self.settings.balance).records()
+        summary = summarise(records, seconds, self.settings, adjustments) | more
         forget_temporary(self.out)
+        if adjustments:
+            loads = loads_by_batch(records, adjustments[-1].kind)
+            drawing = picture(adjustments, loads, self.settings.balance.threshold)
+            write_atomic(self.out / "balance.svg", drawing.encode())
         write_summary(self.out, summary)
         return summary
 
@@ -146,4 +154,5 @@ def _prepare_out(out: Path, keep: bool) -> None:
         for folder in ("notifications", "rejected"):
             for path in (out / folder).glob("b????????-s????.*"):
                 path.unlink()
-        (out / "summary.json").unlink(missing_ok=True)
+        for name in ("summary.json", "balance.svg"):
+            (out / name).unlink(missing_ok=True)

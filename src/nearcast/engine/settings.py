@@ -12,7 +12,8 @@ from typing import Any
 from nearcast.engine.files import write_atomic
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
-from nearcast.routing import choose
+from nearcast.routing import ROUTERS, choose
+from nearcast.routing.balance import Balance, CanBalance
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Settings:
     changes: str = "every"  # every, net
     format: str = "jsonl"  # jsonl, parquet
     lateness_ms: int = 3_600_000  # how long an ended subscription waits for late objects (arrival)
+    balance: Balance = Balance()  # noqa: RUF009 -- frozen
     warmup: int = 0  # objects that a plan is made from; 0: the usual number
     mail: str = ""  # folder for objects by reference, where all run on one machine; empty: none
     arena: str = ""  # folder for the indexes, on each machine; empty: shared memory or /tmp
@@ -50,6 +52,12 @@ class Settings:
             raise NearcastError(f"warmup: {self.warmup} is less than 0")
         chosen = choose(self.strategies)
         object.__setattr__(self, "strategies", {k: s.name for k, s in chosen.items()})
+        if self.balance.on and not any(issubclass(s.router, CanBalance) for s in chosen.values()):
+            able = [n for n, r in ROUTERS.items() if issubclass(r, CanBalance)]
+            raise NearcastError(
+                f"balance: {self.balance.mode} needs a strategy that can balance, such as "
+                f"range={able[0]}; there are {', '.join(able)}"
+            )
 
     @property
     def grace_ms(self) -> int:
@@ -59,7 +67,7 @@ class Settings:
     def to_json(self) -> dict[str, Any]:
         """As `from_json` reads it."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return values | {"space": str(self.space)}
+        return values | {"space": str(self.space), "balance": self.balance.to_json()}
 
     @staticmethod
     def from_json(values: dict[str, Any]) -> Settings:
@@ -68,6 +76,7 @@ class Settings:
         known = values | {
             "space": Space(values["space"]),
             "bounds": tuple(bounds) if bounds else None,
+            "balance": Balance.from_json(values.get("balance", {})),
         }
         return Settings(**known)
 

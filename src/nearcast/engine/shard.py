@@ -10,7 +10,8 @@ import msgspec
 import numpy as np
 
 from nearcast.engine import faults
-from nearcast.engine.batch import Ordered, in_order
+from nearcast.engine.balance import PLAN, STATS
+from nearcast.engine.batch import Ordered, in_order, only
 from nearcast.engine.envelope import Directions, Envelope
 from nearcast.engine.files import write_atomic
 from nearcast.engine.moves import Export, make_routers
@@ -21,10 +22,15 @@ from nearcast.engine.state import Delta, Manifest, StateFiles, snapshot
 from nearcast.engine.transfer import Moved, export, leaving, take_in
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
-from nearcast.index.base import EVENTS, Changes, Work
+from nearcast.index.base import EVENTS, Changes
 from nearcast.index.notify import net
-from nearcast.routing import CanPlan, GridRouter, Router, choose
+from nearcast.kernels.ragged import gather
+from nearcast.routing import CanMove, CanPlan, GridRouter, Router, Sample, choose
+from nearcast.routing.balance import CanBalance, CanReplan, Counts, Period
+from nearcast.routing.dkm.arrays import pack
+from nearcast.routing.grid.cells import comes_to
 from nearcast.routing.grid.reporting import tells
+from nearcast.routing.grid.survey import survey_at
 from nearcast.wire.tables import CONTROLS, REJECTS, ObjectColumns, join, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
@@ -55,6 +61,9 @@ class Report(msgspec.Struct):
     files: dict[str, str] = {}  # final name: temporary path
     exports: list[Export] = []
     surveys: list[Surveyed] = []
+    counts: dict[str, Counts] = {}  # by kind
+    moved: int = 0  # copies that went elsewhere, and bytes of their files
+    moved_bytes: int = 0
     costs: dict[str, list[float]] = {}  # added to each shard by a plan (told by shard 0)
     ended: dict[str, float] = {}  # cost of what ended here, by a plan
 
@@ -95,11 +104,16 @@ class ShardStep:
             faults.reach("shard-begin", directions.batch)
             moved = take_in(shard, directions, indexes)
             ordered = in_order(envelopes, self.settings, manifest.now)
+            report.objects = len(ordered.objects.order)
+            report.controls = ordered.controls.num_rows
             matching = time.perf_counter()
             routers = make_routers(self.settings, directions.tables)
-            changes = self._match(indexes, routers, ordered, report)
-            self._count_ended(indexes, routers, report)
+            views = {k: view_of(ordered, r, shard) for k, r in routers.items()}
+            held = {k: len(i) for k, i in indexes.items()}
+            changes = self._match(indexes, routers, views, report)
+            self._count(indexes, routers, held, ordered.now, report)
             report.match_seconds = time.perf_counter() - matching
+            self._gather(directions, routers, indexes, held, views, report)
             faults.reach("shard-matched", directions.batch)
             self._write_out(indexes, changes, envelopes, report)
             following = self._save(
@@ -156,10 +170,48 @@ class ShardStep:
             if ASK in order:
                 write_atomic(path, survey_for(router, index, slots, self.settings.space))
                 report.surveys.append(Surveyed(kind, str(path)))
-            else:
+            elif STATS not in order:
                 going = leaving(router, order, shard, index, slots)
-                report.exports += export(kind, shard, index, going, path)
+                keeps_ids = isinstance(router, CanMove)
+                for made in export(kind, shard, index, going, path, keeps_ids):
+                    report.exports.append(made)
+                    report.moved += len(made.shards)
+                    report.moved_bytes += made.bytes
         faults.reach("shard-exported", directions.batch)
+
+    def _gather(
+        self,
+        directions: Directions,
+        routers: dict[str, Router],
+        indexes: dict[str, LocalIndex],
+        held: dict[str, int],
+        views: dict[str, Ordered],
+        report: Report,
+    ) -> None:
+        """Statistics for the balance, if ordered; while the index still knows what has ended."""
+        for kind, order in directions.orders.items():
+            router, index, view = routers[kind], indexes[kind], views[kind]
+            if STATS not in order or not isinstance(router, CanBalance):
+                continue
+            living = index.living(view.now - self.settings.grace_ms)
+            survey = survey_at(index, living)
+            if order[STATS] == PLAN:
+                survey = survey._replace(id_hash=index.id_hashes(living))
+            period = Period(
+                sample_of(view.objects),
+                survey,
+                survey_at(index, np.arange(held[kind], len(index))),
+                survey_at(index, index.ended()),
+            )
+            if order[STATS] == PLAN and isinstance(router, CanReplan):
+                told = router.gather_all(report.shard, period)
+            else:
+                told = router.gather(report.shard, period, self.settings.balance)
+            name = f"{report.batch:012d}-{report.shard:04d}-{uuid.uuid4().hex[:12]}-stats.bin"
+            path = self.checkpoint / "moves" / name
+            write_atomic(path, pack(told))
+            report.surveys.append(Surveyed(kind, str(path)))
+        faults.reach("shard-gathered", directions.batch)
 
     # -- the batch ---------------------------------------------------------------------------
 
@@ -167,37 +219,49 @@ class ShardStep:
         self,
         indexes: dict[str, LocalIndex],
         routers: dict[str, Router],
-        ordered: Ordered,
+        views: dict[str, Ordered],
         report: Report,
     ) -> dict[str, Changes]:
         found: dict[str, Changes] = {}
-        work = Work()
         for kind, index in indexes.items():
+            ordered = views[kind]
             index.apply(ordered.controls, ordered.at)
             only_net = self.settings.changes == "net"
             changes = index.match(ordered.objects, ordered.clock, ordered.now, only_net)
-            work += changes.work
-            changes = _told(index, routers[kind], report.shard, changes, ordered.objects)
+            work, objects = changes.work, ordered.objects
+            report.counts[kind] = Counts(
+                len(objects.order), 0, work.lookups, work.scanned, work.examined, len(changes)
+            )
+            changes = _told(index, routers[kind], report.shard, changes, objects)
             found[kind] = net(changes) if only_net else changes
             counts = np.bincount(found[kind].event, minlength=len(EVENTS)).tolist()
             for event, n in zip(EVENTS, counts, strict=True):
                 if n:
                     report.notifications[f"{kind}.{event}"] = n
-        report.objects = len(ordered.objects.order)
-        report.controls = ordered.controls.num_rows
-        report.examined, report.lookups, report.scanned = work.examined, work.lookups, work.scanned
         return found
 
-    def _count_ended(
-        self, indexes: dict[str, LocalIndex], routers: dict[str, Router], report: Report
+    def _count(
+        self,
+        indexes: dict[str, LocalIndex],
+        routers: dict[str, Router],
+        held: dict[str, int],
+        now: int,
+        report: Report,
     ) -> None:
-        """What the subscriptions that this batch ended had cost, by a plan."""
+        """What the batch made this shard do, and what the subscriptions that ended had cost."""
         for kind, router in routers.items():
-            if isinstance(router, CanPlan) and router.table:
-                ended = indexes[kind].ended()
-                if len(ended):
-                    controls, _ = indexes[kind].rows(ended)
-                    report.ended[kind] = float(router.costs(controls).sum())
+            ended, counts = indexes[kind].ended(), report.counts[kind]
+            counts.controls = len(indexes[kind]) - held[kind] + len(ended)
+            if isinstance(router, GridRouter) and router.old is not None:
+                living = indexes[kind].living(now - self.settings.grace_ms)
+                counts.held = len(living)
+                counts.old = int((indexes[kind].parity(living) != router.both.parity).sum())
+            report.examined += counts.examined
+            report.lookups += counts.lookups
+            report.scanned += counts.scanned
+            if isinstance(router, CanPlan) and router.table and len(ended):
+                controls, _ = indexes[kind].rows(ended)
+                report.ended[kind] = float(router.costs(controls).sum())
 
     def _write_out(
         self,
@@ -273,6 +337,24 @@ class ShardStep:
         manifest.snapshot_bytes, manifest.delta_bytes = len(data), 0
 
 
+def view_of(ordered: Ordered, router: Router, shard: int) -> Ordered:
+    """The events of one kind: objects may have come for the sake of another."""
+    if not isinstance(router, GridRouter) or router.grid is None:
+        return ordered
+    o = ordered.objects
+    mine = comes_to(router.grid, shard, o.x, o.y, o.word_offsets, o.words)
+    if router.old is not None:
+        mine |= comes_to(router.old, shard, o.x, o.y, o.word_offsets, o.words)
+    return only(ordered, mine)
+
+
+def sample_of(objects: ObjectColumns) -> Sample:
+    """Objects, in the order of the log, as decisions see them."""
+    o, rows = objects, objects.order
+    lengths = np.diff(o.word_offsets)[rows]
+    return Sample(o.x[rows], o.y[rows], *gather(o.words, o.word_offsets[rows], lengths))
+
+
 def _told(
     index: LocalIndex, router: Router, shard: int, changes: Changes, objects: ObjectColumns
 ) -> Changes:
@@ -280,6 +362,10 @@ def _told(
     if isinstance(router, GridRouter) and router.grid is not None:
         rows = objects.order[changes.order]
         told = tells(router.grid, shard, objects, rows, changes.slot, index.asked)
+        if router.old is not None:
+            by_old = index.parity(changes.slot) != router.both.parity
+            also = tells(router.old, shard, objects, rows, changes.slot, index.asked)
+            told = np.where(by_old, also, told)
     else:
         told = index.reports(changes.slot)
     return changes.take(np.flatnonzero(told))

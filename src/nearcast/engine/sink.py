@@ -47,7 +47,8 @@ class Sink:
         self._last = now
         exports = [e for r in reports for e in r.exports]
         surveys = [s for r in reports for s in r.surveys]
-        self.controls.decide(batch, exports, record.loads(), surveys, costs_of(reports))
+        counts = {k: [r.counts[k] for r in reports] for k in (reports[0].counts if reports else ())}
+        self.controls.decide(batch, exports, record.loads(), surveys, costs_of(reports), counts)
         faults.reach("sink-controlled", batch)
         self.reports.add(record)
         if self.mail:

@@ -21,8 +21,11 @@ from nearcast.engine.files import write_atomic
 from nearcast.engine.moves import Export
 from nearcast.engine.planning import TABLE, homes_by
 from nearcast.index import LocalIndex
+from nearcast.kernels.slots import PARITY
 from nearcast.routing import CanMove, GridRouter, Router
-from nearcast.wire.tables import CONTROLS, RESULTS, from_bytes, join, to_bytes
+from nearcast.routing.grid.cells import changed, touching
+from nearcast.routing.grid.survey import survey_at
+from nearcast.wire.tables import CONTROLS, RESULTS, from_bytes, join, numbers, to_bytes
 
 Slots = NDArray[np.int64]
 
@@ -51,6 +54,7 @@ class Leaving(NamedTuple):
     drops: Slots
     slots: Slots
     shards: Slots
+    parity: bool | None = None  # that copies get; None: as they are
 
 
 def take_in(shard: int, directions: Directions, indexes: dict[str, LocalIndex]) -> Moved:
@@ -64,8 +68,9 @@ def take_in(shard: int, directions: Directions, indexes: dict[str, LocalIndex]) 
             if file.shard == shard:
                 moved.drops[kind] = file.drops
                 index.drop(np.array(file.drops, np.int64))
-            else:
-                came.append(_part_of(file, np.flatnonzero(np.array(file.shards) == shard)))
+            rows = np.flatnonzero(np.array(file.shards) == shard)
+            if len(rows):
+                came.append(_part_of(file, rows))
         for controls, results in came:
             first = len(index)
             index.apply(controls, np.zeros(controls.num_rows, np.int32))
@@ -80,9 +85,9 @@ def leaving(
     router: Router, order: dict[str, Any], shard: int, index: LocalIndex, slots: Slots
 ) -> Leaving:
     """What `order` makes of the living `slots` of a shard."""
-    hashes = index.id_hashes(slots)
     if isinstance(router, GridRouter):
-        return _by_table(router, order[TABLE], shard, index, slots, hashes)
+        return _by_table(router, order[TABLE], shard, index, slots)
+    hashes = index.id_hashes(slots)
     if isinstance(router, CanMove):
         target = router.select(order, shard, hashes)
     else:
@@ -92,37 +97,74 @@ def leaving(
 
 
 def _by_table(
-    router: GridRouter,
-    table: bytes,
-    shard: int,
-    index: LocalIndex,
-    slots: Slots,
-    hashes: NDArray[np.uint64],
+    router: GridRouter, table: bytes, shard: int, index: LocalIndex, slots: Slots
 ) -> Leaving:
-    """What a new table makes of the copies here; of all copies, the first one's shard sends."""
-    controls, _ = index.rows(slots)
+    """What a new table makes of the copies here; of all copies, the first one's shard sends.
+
+    Where only some cells change owners, only what touches them is dealt anew. What an old strategy
+    placed gets the parity of the new one when that is left alone: each copy is dropped, and sent
+    even to the shard that it is on.
+    """
     n = router.shards
-    before = router.place(controls, hashes)
-    after = type(router)(n, table).place(controls, hashes)
-    old, new = before.rows * n + before.shards, after.rows * n + after.shards
-    here = np.arange(len(slots)) * n + shard
+    following = type(router)(n, table)
+    slots = _concerned(router, following, index, slots)
+    survey, parity = survey_at(index, slots), index.parity(slots)
+    if router.grid is None:
+        survey = survey._replace(id_hash=index.id_hashes(slots))
+    before, after = router.stand(survey, parity), following.stand(survey, parity)
+    alone = following.old is None
+    renamed = (parity != following.both.parity) & alone
+    old, new = before[0] * n + before[1], after[0] * n + after[1]
     first = np.full(len(slots), n)
-    np.minimum.at(first, before.rows, before.shards)
-    sent = np.setdiff1d(new, old)
+    np.minimum.at(first, *before)
+    sent = np.setdiff1d(new, old[~renamed[before[0]]])
     sent = sent[first[sent // n] == shard]
-    return Leaving(slots[~np.isin(here, new)], slots[sent // n], sent % n)
+    here = np.arange(len(slots)) * n + shard
+    drops = slots[renamed | ~np.isin(here, new)]
+    return Leaving(drops, slots[sent // n], sent % n, following.both.parity if alone else None)
 
 
-def export(kind: str, shard: int, index: LocalIndex, going: Leaving, path: Path) -> list[Export]:
-    """Write down what leaves, with its results; nothing if nothing does."""
+def _concerned(router: GridRouter, following: GridRouter, index: LocalIndex, slots: Slots) -> Slots:
+    """The slots whose copies may stand elsewhere afterwards, or need another parity."""
+    if router.grid is None:
+        return slots
+    parity = index.parity(slots)
+    chosen = np.zeros(len(slots), bool)
+    for value in (False, True):
+        rows = np.flatnonzero(parity == value)
+        before, after = router.table_of(value), following.table_of(value)
+        assert before is not None
+        assert after is not None
+        cells = changed(before, after)
+        if cells is None or (following.old is None and value != following.both.parity):
+            chosen[rows] = True
+        else:
+            chosen[rows] = touching(after, cells, *index.boxes(slots[rows]))
+    return slots[chosen]
+
+
+def export(
+    kind: str, shard: int, index: LocalIndex, going: Leaving, path: Path, ids: bool = True
+) -> list[Export]:
+    """Write down what leaves, with its results; nothing if nothing does.
+
+    `ids`: the sink must know which subscriptions they are.
+    """
     if len(going.drops) == 0 and len(going.slots) == 0:
         return []
     controls, results = index.rows(going.slots)
+    if going.parity is not None:
+        flags = numbers(controls["flags"])
+        flags = np.where(going.parity, flags | PARITY, flags & ~PARITY).astype(np.int32)
+        at = CONTROLS.get_field_index("flags")
+        controls = controls.set_column(at, CONTROLS.field(at), pa.array(flags))
     shards = going.shards.tolist()
     drops = going.drops.tolist()
     file = ExportFile(shard, drops, shards, to_bytes(controls), to_bytes(results))
-    write_atomic(path, msgspec.msgpack.encode(file))
-    return [Export(kind, str(path), index.id_hashes(going.slots).tolist(), shards)]
+    data = msgspec.msgpack.encode(file)
+    write_atomic(path, data)
+    hashes = index.id_hashes(going.slots).tolist() if ids else []
+    return [Export(kind, str(path), hashes, shards, len(drops), len(data))]
 
 
 def _part_of(file: ExportFile, rows: Slots) -> tuple[pa.RecordBatch, pa.RecordBatch]:

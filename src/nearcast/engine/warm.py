@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
 from nearcast.engine.settings import Settings
+from nearcast.engine.shard import sample_of
 from nearcast.index.arena import Memory
 from nearcast.index.notify import render
 from nearcast.kernels.jsonkeys import count_lines, line_keys
 from nearcast.model.jit import cache_dir
-from nearcast.routing import choose
+from nearcast.routing import GridRouter, choose
+from nearcast.routing.balance import CanBalance, Counts, Period
+from nearcast.routing.grid.cells import comes_to, touching
+from nearcast.routing.grid.reporting import tells
+from nearcast.routing.grid.survey import survey_at
 from nearcast.wire.jsonl import decode_jsonl
 from nearcast.wire.tables import numbers, object_columns
 
@@ -42,7 +48,7 @@ _LOG = msgspec.json.Encoder().encode_lines(_EVENTS)
 
 def _ready(settings: Settings) -> Path:
     chosen = ",".join(f"{kind}={name}" for kind, name in sorted(settings.strategies.items()))
-    return cache_dir() / f"ready {chosen}"
+    return cache_dir() / f"ready {chosen}{' balance' if settings.balance.on else ''}"
 
 
 def is_warm(settings: Settings) -> bool:
@@ -64,6 +70,7 @@ def warm(settings: Settings) -> None:
         subprocess.Popen([sys.executable, "-m", "nearcast.engine.warm", f"{kind}={name}"])
         for kind, name in list(settings.strategies.items())[1:]
     ]
+    _load_planning(settings)
     load_kernels(settings, next(iter(settings.strategies)))
     if any(other.wait() for other in others):
         load_kernels(settings)
@@ -87,6 +94,34 @@ def load_kernels(settings: Settings, only: str | None = None) -> None:
         index.restore(index.changed())
         index.close()
         index.compact(decoded.latest)
+
+
+def _load_planning(settings: Settings) -> None:
+    """Call what a router by place and word needs besides: a plan, routes, the balance."""
+    for kind, strategy in choose(settings.strategies).items():
+        if not issubclass(strategy.router, GridRouter):
+            continue
+        decoded = decode_jsonl(_LOG, settings.space)
+        index = strategy.index(kind, settings.space, Memory())
+        index.apply(decoded.controls, np.zeros(decoded.controls.num_rows, np.int32))
+        held = survey_at(index, np.arange(len(index)))
+        objects = object_columns(decoded.objects)
+        sample = sample_of(objects)
+        router = strategy.router(2, strategy.router(2).plan(sample, held, {}))
+        assert router.grid is not None
+        router.copies(held)
+        router.route(decoded.objects)
+        none = np.empty(0, np.int64)
+        tells(router.grid, 0, objects, none, none, index.asked)
+        comes_to(router.grid, 0, objects.x, objects.y, objects.word_offsets, objects.words)
+        if settings.balance.on and isinstance(router, CanBalance):
+            period = Period(sample, held, held, held)
+            balance = replace(settings.balance, threshold=1.0)
+            told = [router.gather(shard, period, balance) for shard in range(2)]
+            heavy = Counts(len(objects.order), 0, 1, 1, 1, 1)
+            router.rebalance(told, [heavy, heavy], balance)
+            every = np.ones(router.grid.cells.shape, bool)
+            touching(router.grid, every, held.box_offsets, held.boxes)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ cell, a keyword is infrequent while its list is short: a subscription hangs on t
 its keywords, the least frequent that has room. When all its keywords have outgrown their lists,
 they become frequent: such subscriptions hang in a trie, on the path of their keywords in order.
 Where the path ends and many end there, those that overlap the cell least go down a level.
-`docs/papers/tornado-fast.md` says what the papers say of it and what they leave open.
+`docs/papers/tornado.md` says what the papers say of it and what they leave open.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from nearcast.index.arena import Storage
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import gather
-from nearcast.kernels.slots import CONJUNCTION
+from nearcast.kernels.slots import CONJUNCTION, PARITY
+from nearcast.model.jit import njit
 from nearcast.model.space import Space
 from nearcast.wire.tables import ObjectColumns, lists, numbers
 
@@ -99,6 +100,37 @@ def asked_by(controls: pa.RecordBatch) -> Asked:
     return *gather(np.concatenate([cover, program]), starts, lengths), conjunction
 
 
+Boxes = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+def boxes_by(controls: pa.RecordBatch) -> Boxes:
+    """Outer boxes of the regions of rows of CONTROLS: (offsets, boxes [b, 4])."""
+    return _outer(*lists(controls["region"], np.float64), *lists(controls["boxes"], np.float64))
+
+
+@njit
+def _outer(
+    region_offsets: NDArray[np.int64],
+    region: NDArray[np.float64],
+    box_offsets: NDArray[np.int64],
+    boxes: NDArray[np.float64],
+) -> Boxes:
+    """The outer boxes of each row; without any, the region is its own box."""
+    n = len(region_offsets) - 1
+    offsets = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        offsets[i + 1] = offsets[i] + max((box_offsets[i + 1] - box_offsets[i]) // 4, 1)
+    out = np.empty((offsets[n], 4))
+    for i in range(n):
+        own = box_offsets[i + 1] == box_offsets[i]
+        first = region_offsets[i] if own else box_offsets[i]
+        for b in range(offsets[i], offsets[i + 1]):
+            for side in range(4):
+                out[b, side] = region[first + side] if own else boxes[first + side]
+            first += 4
+    return offsets, out
+
+
 class LocalIndex(ABC):
     """One kind of subscriptions on one shard.
 
@@ -178,6 +210,15 @@ class LocalIndex(ABC):
     def asked(self, slots: NDArray[np.int64]) -> Asked:
         """What `asked_by` says of slots."""
         return asked_by(self.rows(slots)[0])
+
+    def boxes(self, slots: NDArray[np.int64]) -> Boxes:
+        """What `boxes_by` says of slots."""
+        return boxes_by(self.rows(slots)[0])
+
+    def parity(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The parity of the strategy that placed slots (`routing.grid.both`)."""
+        parity: NDArray[np.bool_] = numbers(self.rows(slots)[0]["flags"]) & PARITY != 0
+        return parity
 
     def compact(self, now: int) -> None:
         """Forget what sees nothing at or after `now`, and number the rest anew."""

@@ -19,7 +19,7 @@ from nearcast.index.balls import (
     make_scratch,
     post_balls,
 )
-from nearcast.index.base import Asked, Changes, LocalIndex, Texts, Work
+from nearcast.index.base import Asked, Boxes, Changes, LocalIndex, Texts, Work
 from nearcast.index.deciding import COUNTS, EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED
 from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
@@ -50,6 +50,7 @@ from nearcast.wire.tables import (
 )
 
 _STAMPS = 2**31 - 1
+_KEPT = sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION | sl.PARITY  # flags that move with a row
 Finder = Callable[[NDArray[np.int64], NDArray[np.int64]], bool]  # (matches, counts): all found?
 
 
@@ -408,9 +409,7 @@ class CompiledIndex(LocalIndex):
                 pa.array(window),
                 pa.array(
                     np.where(
-                        sl.known(self._slots)[slots],
-                        flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION),
-                        flags & (sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION) | sl.FORMER,
+                        sl.known(self._slots)[slots], flags & _KEPT, flags & _KEPT | sl.FORMER
                     ).astype(np.int32)
                 ),
                 string_column(*gather(self._slots.text, rows[:, sl.TEXT], id_lengths)),
@@ -442,6 +441,18 @@ class CompiledIndex(LocalIndex):
         starts = np.where(cover > 0, body + program, body)
         lengths = np.where(cover > 0, cover, np.where(conjunction, program, 0))
         return *gather(self._slots.heap, starts, lengths), conjunction
+
+    def boxes(self, slots: NDArray[np.int64]) -> Boxes:
+        half = self._slots.half[slots].astype(np.int64)
+        boxes = (half[:, sl.FLAGS] >> sl.BOXES_SHIFT) & sl.BOXES_MASK
+        first = self._slots.rows[slots, sl.BODY] + half[:, sl.PROGRAM] + half[:, sl.COVER]
+        first += np.where(boxes > 0, half[:, sl.REGION], 0)  # without boxes the region is one
+        offsets, numbers_ = gather(self._slots.reals, first, 4 * np.maximum(boxes, 1))
+        return offsets // 4, numbers_.reshape(-1, 4)
+
+    def parity(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+        parity: NDArray[np.bool_] = self._slots.half[slots, sl.FLAGS] & sl.PARITY != 0
+        return parity
 
     def texts(self, slots: NDArray[np.int64]) -> Texts:
         half = self._slots.half

@@ -34,7 +34,8 @@ BOXES_SHIFT = 5  # how many boxes stand behind the region; 0: the region is its 
 BOXES_MASK = 0x7
 FORMER = 1 << 8  # its id has come to mean something else: events about the id do not reach it
 PROVED = 1 << 9  # any list that leads to it proves its expression: see `_is_proved`
-ID_SHIFT = 10  # the id's length in bytes stands above
+PARITY = 1 << 10  # of the strategy that placed it, where one follows another (routing.grid.both)
+ID_SHIFT = 11  # the id's length in bytes stands above
 
 # places in `meta`
 COUNT = 0  # slots used
@@ -81,7 +82,7 @@ class Controls(NamedTuple):
     clock: NDArray[np.int64]  # how far time had come before it
     time: NDArray[np.int64]
     end: NDArray[np.int64]
-    flags: NDArray[np.int32]  # region code, REPORTS, CONJUNCTION
+    flags: NDArray[np.int32]  # region code, REPORTS, CONJUNCTION, PARITY
     id_hash: NDArray[np.uint64]
     id_offsets: NDArray[np.int64]
     id_bytes: NDArray[np.uint8]

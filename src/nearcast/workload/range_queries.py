@@ -121,8 +121,7 @@ def range_workload(
     n = max(objects, OBJECT_COUNT)
     at = _nine_decimals(source.places(n))
     held = source.words(source.rng.integers(3, _MOST_WORDS + 1, size=n))
-    hashes = hash_words([f"w{i:05d}" for i in range(_VOCABULARY)])
-    return first_of(RangeWorkload(asked, Places(at, held), hashes), queries, objects)
+    return first_of(RangeWorkload(asked, Places(at, held), word_hashes()), queries, objects)
 
 
 def first_of(work: RangeWorkload, queries: int, objects: int) -> RangeWorkload:
@@ -139,6 +138,24 @@ def more_queries(n: int, side_max: float = SIDE_MAX, seed: int = SEED) -> Querie
     source = _Source(seed)
     source.rng = np.random.default_rng([seed, 1])
     return _queries(source, n, side_max)
+
+
+def more_objects(n: int, seed: int = SEED, number: int = 0) -> Places:
+    """n further objects of the same kind, others for every `number`."""
+    source = _Source(seed)
+    source.rng = np.random.default_rng([seed, 3, number])
+    at = _nine_decimals(source.places(n))
+    return Places(at, source.words(source.rng.integers(3, _MOST_WORDS + 1, size=n)))
+
+
+def word_hashes() -> NDArray[np.uint64]:
+    """The hash of each word, by number."""
+    return hash_words([word_of(i) for i in range(_VOCABULARY)])
+
+
+def word_of(number: int) -> str:
+    """A word by its number."""
+    return f"w{number:05d}"
 
 
 # -- as tables ---------------------------------------------------------------------------------
@@ -189,9 +206,9 @@ def unsubscribe_table(numbers: NDArray[np.int64], times: NDArray[np.int64]) -> p
 
 
 def object_table(
-    objects: Places, hashes: NDArray[np.uint64], times: NDArray[np.int64]
+    objects: Places, hashes: NDArray[np.uint64], times: NDArray[np.int64], first: int = 0
 ) -> pa.RecordBatch:
-    """OBJECTS of the places; ids count from 0 on."""
+    """OBJECTS of the places; ids count from `first` on."""
     n = len(objects.at)
     return pa.RecordBatch.from_arrays(
         [
@@ -200,7 +217,7 @@ def object_table(
             pa.array(times),
             pa.array(objects.at[:, 0].copy()),
             pa.array(objects.at[:, 1].copy()),
-            _ids(0, n),
+            _ids(first, n),
             _hashed(objects.words, hashes, True),
         ],
         schema=OBJECTS,

@@ -8,11 +8,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.index.base import asked_by
+from nearcast.index.base import LocalIndex, asked_by, boxes_by
 from nearcast.kernels.ragged import frozen, places
-from nearcast.model.jit import njit
 from nearcast.routing.base import Sample
-from nearcast.wire.tables import lists
 
 Numbers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -36,13 +34,13 @@ class RangeSurvey(NamedTuple):
 
 def survey_of(controls: pa.RecordBatch, id_hash: Words) -> RangeSurvey:
     """Subscribes of kind range, rows of CONTROLS, as a survey."""
-    box_offsets, boxes = _outer(
-        *lists(controls["region"], np.float64), *lists(controls["boxes"], np.float64)
-    )
-    word_offsets, words, conjunction = asked_by(controls)
-    return RangeSurvey(
-        *(frozen(a) for a in (id_hash, box_offsets, boxes, word_offsets, words, conjunction))
-    )
+    return RangeSurvey(*(frozen(a) for a in (id_hash, *boxes_by(controls), *asked_by(controls))))
+
+
+def survey_at(index: LocalIndex, slots: Numbers) -> RangeSurvey:
+    """The subscriptions in slots of an index, without their ids: who deals needs none."""
+    ids = np.zeros(len(slots), np.uint64)
+    return RangeSurvey(*(frozen(a) for a in (ids, *index.boxes(slots), *index.asked(slots))))
 
 
 def join(surveys: list[RangeSurvey]) -> RangeSurvey:
@@ -97,23 +95,3 @@ def _lengths(s: RangeSurvey) -> RangeSurvey:
 
 def _offsets(lengths: Numbers) -> Numbers:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-@njit
-def _outer(
-    region_offsets: Numbers, region: Reals, box_offsets: Numbers, boxes: Reals
-) -> tuple[Numbers, Reals]:
-    """The outer boxes of each row; without any, the region is its own box."""
-    n = len(region_offsets) - 1
-    offsets = np.zeros(n + 1, np.int64)
-    for i in range(n):
-        offsets[i + 1] = offsets[i] + max((box_offsets[i + 1] - box_offsets[i]) // 4, 1)
-    out = np.empty((offsets[n], 4))
-    for i in range(n):
-        own = box_offsets[i + 1] == box_offsets[i]
-        first = region_offsets[i] if own else box_offsets[i]
-        for b in range(offsets[i], offsets[i + 1]):
-            for side in range(4):
-                out[b, side] = region[first + side] if own else boxes[first + side]
-            first += 4
-    return offsets, out

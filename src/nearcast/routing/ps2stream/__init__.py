@@ -16,6 +16,7 @@
 | frequency-, hypergraph-, metric-based text-partitioning | `text_frequency`, `text_hypergraph`, \
 `text_metric` |
 | grid, kd-tree, R-tree space-partitioning | `space_grid`, `space_kd`, `space_r` |
+| dynamic load adjustment (V) | `adjust`; on the engine: `balancing` |
 
 `baseline` is what the routers share. docs/papers/ps2stream.md says where we differ from the paper.
 """

@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.routing.base import Sample
-from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import Numbers, RangeSurvey
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.ps2stream import load, workload
+from nearcast.routing.ps2stream.balancing import Adjusting
 from nearcast.routing.ps2stream.grid_t import Maps, table_of
 from nearcast.routing.ps2stream.nodes import Node, root
 from nearcast.routing.ps2stream.workload import Workload, lay_out
 
 
-class Ps2StreamRouter(GridRouter):
+class Ps2StreamRouter(Adjusting):
     """A router of the paper: a workload in, the table of its partitioning out."""
 
     paper = "PS2Stream (Chen et al.)"

@@ -11,6 +11,7 @@
 | row, column and overall aggregates (4.3, figure 5) | `aggregates` |
 | what evaluators send (4.3) | `summary` |
 | shift, split/merge, equations (4) and (5) (4.2) | `balance`, `neighbours`, `decision` |
+| on the engine: what evaluators tell, when what is done | `gather`, `balancing` |
 | Text-Rout, Uni-Space-Rout (5.1) | `table.text_table`, `uniform` |
 
 `table` brings all of them to the common routing table, `place` finds copies of subscriptions by

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from nearcast.kernels.ragged import frozen
 from nearcast.model.jit import njit
+from nearcast.routing.grid.cells import summed
 from nearcast.routing.tornado.a_grid import Partitions, Ranges
 
 Costs = NDArray[np.int64]  # [side, side]
@@ -115,13 +116,6 @@ def _over_grid(points: Ranges, ranges: Ranges, difference: Costs, costs: Costs) 
             difference[y, x] = line + (difference[y - 1, x] if y > 0 else 0)
     for i in range(len(points)):
         costs[points[i, 1], points[i, 0]] += difference[points[i, 1], points[i, 0]]
-
-
-def summed(costs: Costs) -> Costs:
-    """[side + 1, side + 1]: the cost of all cells before a row and a column."""
-    out = np.zeros((costs.shape[0] + 1, costs.shape[1] + 1), np.int64)
-    out[1:, 1:] = costs.cumsum(axis=0).cumsum(axis=1)
-    return out
 
 
 def partition_costs(costs: Costs, partitions: Partitions) -> NDArray[np.int64]:

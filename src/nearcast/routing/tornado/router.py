@@ -5,20 +5,16 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
-
-from nearcast.routing.base import Placement, Sample
-from nearcast.routing.grid.router import GridRouter
-from nearcast.routing.grid.survey import RangeSurvey, bounds_of, survey_of
-from nearcast.routing.grid.table import GridTable
+from nearcast.routing.base import Sample
+from nearcast.routing.grid.survey import RangeSurvey, bounds_of
+from nearcast.routing.grid.table import GridTable, Pairs
 from nearcast.routing.tornado.a_grid import AGrid, a_grid_of, partitions_of
+from nearcast.routing.tornado.balancing import ShiftAndSplit
 from nearcast.routing.tornado.place import place_by_search
 from nearcast.routing.tornado.table import tornado_table
 
 
-class Tornado(GridRouter):
+class Tornado(ShiftAndSplit):
     """An evaluator a rectangle of cells.
 
     `side`: cells of the fine grid along each axis; `each`: what an object costs besides the
@@ -47,9 +43,8 @@ class Tornado(GridRouter):
             raise ValueError("there are no partitions before a plan")
         return a_grid_of(partitions_of(self.grid.cells, self.shards), len(self.grid.cells))
 
-    def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
+    def copies(self, survey: RangeSurvey) -> Pairs:
         """By hash before a plan, then at every partition that the search finds."""
         if self.grid is None:
-            return super().place(controls, id_hash)
-        rows, shards = place_by_search(self.grid, self.a_grid, survey_of(controls, id_hash))
-        return Placement(rows, shards, np.ones(len(rows), bool))
+            return super().copies(survey)
+        return place_by_search(self.grid, self.a_grid, survey)

@@ -12,5 +12,5 @@
 `decisions` are data: what was decided and why, and the routing table that follows. A function here
 sees statistics and a table and gives new ones; it moves nothing. Who moves compares the owners in
 the old table with those in the new one, so that a subscription that came after the statistics
-were taken moves as well. docs/papers/ps2stream-adjust.md says where we differ from the paper.
+were taken moves as well. docs/papers/ps2stream.md says where we differ from the paper.
 """

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.kernels.hashing import mix64_array
+from nearcast.routing.grid.cells import Map, map_of
 from nearcast.routing.grid.table import GridTable, sealed
 from nearcast.routing.ps2stream.adjust.stats import Numbers, Reals, Words
 
@@ -18,7 +19,6 @@ REPARTITION = "repartition"  # a new strategy places, the old one keeps its subs
 RETIRE = "retire"  # the subscriptions of the old strategy move to the new one
 
 NOBODY = -1
-Map = tuple[Words, NDArray[np.int32], NDArray[np.int32]]  # words, shards of these, workers
 
 
 class Decision(NamedTuple):
@@ -72,13 +72,6 @@ def apply(decision: Decision, table: GridTable) -> GridTable:
             changed[held] = _given(held, maps, decision)
         cells[cell] = changed[held]
     return _assembled(table, cells.reshape(table.cells.shape), maps)
-
-
-def map_of(table: GridTable, n: int) -> Map:
-    """Text map n: (words, their shards, the workers of all others)."""
-    first, stop = table.map_offsets[n : n + 2]
-    at, end = table.worker_offsets[n : n + 2]
-    return table.map_words[first:stop], table.map_shards[first:stop], table.workers[at:end]
 
 
 def owns(table: GridTable, cell: int, shard: int) -> bool:

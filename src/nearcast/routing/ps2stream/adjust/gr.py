@@ -1,6 +1,6 @@
 """GR (section V-A.2): cells by their cost relative to their load, with one that tops it up.
 
-A set found is at most twice as large as the smallest one; docs/papers/ps2stream-adjust.md has the
+A set found is at most twice as large as the smallest one; docs/papers/ps2stream.md has the
 proof, which the paper leaves out.
 """
 

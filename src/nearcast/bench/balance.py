@@ -1,0 +1,282 @@
+"""`bench balance`: a hot spot that jumps, with and without live balance, on the engine's own steps.
+
+The route step, every shard step and the sink of the engine run one after the other in this process:
+with fewer cores than shards, only so can the time of each shard be told. The time of a batch is
+the processor time of its slowest shard, statistics and moves included (processor time, because
+other work on the machine must not count); what Spark adds is the same with and without balance
+(`--minutes` runs all of it together).
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.engine.balance import Balancer
+from nearcast.engine.envelope import Envelope, unpack
+from nearcast.engine.route import RouteStep
+from nearcast.engine.settings import Settings
+from nearcast.engine.shard import Report, ShardStep
+from nearcast.engine.sink import Sink
+from nearcast.engine.state import Manifest
+from nearcast.model.space import Space
+from nearcast.routing.balance import Balance, imbalance
+from nearcast.wire.decode import Decoded
+from nearcast.wire.tables import CONTROLS, REJECTS, empty, join
+from nearcast.workload.range_queries import (
+    Places,
+    Queries,
+    object_table,
+    subscribe_table,
+    unsubscribe_table,
+    word_hashes,
+)
+from nearcast.workload.shifting import Shifting
+
+SPLITS = 2
+EVEN, WITHIN = 1.3, 10  # the largest load over the mean, and batches after a jump until then
+FASTER = 1.5
+SAMPLED = 300  # subscriptions whose notifications are checked
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One experiment."""
+
+    stream: Shifting = field(default_factory=Shifting)
+    batches: int = 100
+    shards: int = 4
+    strategies: tuple[str, ...] = ("ps2stream", "tornado")
+    modes: tuple[str, ...] = ("off", "auto")
+    balance: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Row:
+    report: bytes
+
+
+class _Frame:
+    """As much of a DataFrame as the sink uses."""
+
+    def __init__(self, reports: list[bytes]) -> None:
+        self.rows = [_Row(r) for r in reports]
+
+    def collect(self) -> list[_Row]:
+        """The reports of the shards."""
+        return self.rows
+
+
+@dataclass(slots=True)
+class InProcess:
+    """A run of the engine's steps without Spark."""
+
+    settings: Settings
+    folder: Path
+    states: list[Manifest] = field(default_factory=list)
+    done: int = 0
+
+    def batch(self, splits: list[Decoded]) -> tuple[list[Report], list[float]]:
+        """The next batch: what its shards report, and the processor time of each."""
+        if not self.states:
+            self.states = [Manifest()] * self.settings.shards
+        checkpoint, out = self.folder / "checkpoint", self.folder / "out"
+        route = RouteStep(self.settings, str(checkpoint), self.done)
+        sent: list[list[Envelope]] = [[] for _ in self.states]
+        for number, decoded in enumerate(splits):
+            for shard, envelope in route.envelopes(decoded, number):
+                sent[shard].append(unpack(envelope))
+        step = ShardStep(self.settings, str(checkpoint), "run", str(out))
+        reports, seconds = [], []
+        for shard, manifest in enumerate(self.states):
+            started = time.process_time()
+            self.states[shard], report = step.process(shard, sent[shard], manifest)
+            seconds.append(time.process_time() - started)
+            reports.append(report)
+        frame = _Frame([msgspec.msgpack.encode(r) for r in reports])
+        Sink(self.settings, checkpoint, out)(cast(Any, frame), self.done)
+        self.done += 1
+        return reports, seconds
+
+
+def splits_of(stream: Shifting, batch: int, hashes: NDArray[np.uint64]) -> list[Decoded]:
+    """The events of a batch, all of one instant after the batch before: controls first."""
+    controls = [empty(CONTROLS)]
+    now = np.int64(batch + 1)
+    if batch == 0:
+        standing = stream.standing()
+        controls.append(_subscribes(standing, hashes, 0, now))
+    if stream.churn and batch > 0:
+        gone = stream.leaving(batch - 1)
+        controls.append(unsubscribe_table(gone, np.full(len(gone), now)))
+        first = stream.queries + (batch - 1) * stream.churn
+        controls.append(_subscribes(stream.arriving(batch), hashes, first, now))
+    places = stream.objects(batch)
+    objects = object_table(places, hashes, np.full(stream.batch, now), first=batch * stream.batch)
+    table = join(controls, CONTROLS)
+    table = table.set_column(0, CONTROLS.field(0), pa.array(np.arange(table.num_rows)))
+    events = Counter({"subscribe": table.num_rows, "publish": 0})
+    none = empty(REJECTS)
+    out = []
+    for n in range(SPLITS):
+        a, b = stream.batch * n // SPLITS, stream.batch * (n + 1) // SPLITS
+        mine = table if n == 0 else table.slice(0, 0)
+        part = objects.slice(a, b - a)
+        counted = (events if n == 0 else Counter[str]()) + Counter({"publish": b - a})
+        out.append(Decoded(part, mine, none, int(now), counted))
+    return out
+
+
+def _subscribes(
+    queries: Queries, hashes: NDArray[np.uint64], first: int, now: np.int64
+) -> pa.RecordBatch:
+    return subscribe_table(queries, hashes, first, np.full(len(queries.boxes), now))
+
+
+def measure(
+    setting: Setting, strategy: str, mode: str, say: Callable[[str], None]
+) -> dict[str, Any]:
+    """One run: seconds of the slowest shard and the imbalance of each batch, and a check."""
+    stream = setting.stream
+    hashes = word_hashes()
+    with tempfile.TemporaryDirectory(prefix="nearcast-balance-") as folder:
+        settings = Settings(
+            space=Space.PLANAR,
+            shards=setting.shards,
+            strategies={"range": strategy},
+            warmup=stream.batch,
+            balance=Balance.from_json({**setting.balance, "mode": mode}),
+            arena=str(Path(folder, "arena")),
+        )
+        run = InProcess(settings, Path(folder))
+        loads: list[list[float]] = []
+        slowest, moved, moved_bytes = [], 0, 0
+        for n in range(setting.batches):
+            reports, seconds = run.batch(splits_of(stream, n, hashes))
+            loads.append([r.counts["range"].load for r in reports])
+            slowest.append(max(seconds))
+            moved += sum(r.moved for r in reports)
+            moved_bytes += sum(r.moved_bytes for r in reports)
+            each = ", ".join(f"{s:.3f}" for s in seconds)
+            say(f"{strategy} {mode} batch {n}: {imbalance(loads[-1]):.2f}; seconds {each}")
+        records = Balancer(Path(folder, "checkpoint"), settings.balance).records()
+        wrong = check(stream, setting.batches, Path(folder, "out", "notifications"))
+    timed = slowest[stream.phase :]  # the first phase has the start and the plan
+    kinds = Counter(d["kind"] for r in records for d in r.decisions)
+    return {
+        "bench": "balance",
+        "strategy": strategy,
+        "balance": mode,
+        "shards": setting.shards,
+        "subscriptions": stream.queries,
+        "objects": stream.batch * setting.batches,
+        "batch_objects": stream.batch,
+        "phase_batches": stream.phase,
+        "objects_per_second": round(stream.batch * len(timed) / sum(timed)),
+        "imbalance_after_jump": after_jumps([imbalance(x) for x in loads], stream.phase),
+        "adjustments": len(records),
+        "decisions": dict(kinds),
+        "moved": moved,
+        "moved_bytes": moved_bytes,
+        "wrong_notifications": wrong,
+    }
+
+
+def after_jumps(ratios: list[float], phase: int) -> list[float]:
+    """By batches after a jump: the worst over all jumps but the start."""
+    jumps = [ratios[i : i + phase] for i in range(phase, len(ratios), phase)]
+    return [round(max(j[n] for j in jumps if n < len(j)), 3) for n in range(max(map(len, jumps)))]
+
+
+def check(stream: Shifting, batches: int, folder: Path) -> int:
+    """Notifications of a sample of subscriptions that a scan of all objects does not have, or
+    the other way round."""
+    wanted: Counter[tuple[str, str]] = Counter()
+    rng = np.random.default_rng([stream.seed, 9])
+    total = stream.queries + stream.churn * (batches - 1)
+    sample = np.sort(rng.choice(total, min(SAMPLED, total), replace=False))
+    known = _known(stream, batches, sample)
+    for n in range(batches):
+        places = stream.objects(n)
+        for number, (box, words, begins, ends) in known.items():
+            if begins <= n < ends:
+                for row in _inside(places, box, words):
+                    wanted[str(number), str(n * stream.batch + row)] += 1
+    names = {str(n) for n in sample.tolist()}
+    told: Counter[tuple[str, str]] = Counter()
+    for path in sorted(folder.glob("*.jsonl")):
+        with path.open() as file:
+            for line in file:
+                if line[7 : line.index('"', 7)] in names:  # after {"id":"
+                    note = json.loads(line)
+                    told[note["id"], note["object"]] += 1
+    return ((told - wanted) + (wanted - told)).total()
+
+
+_Known = tuple[NDArray[np.float64], NDArray[np.int64], int, int]
+
+
+def _known(stream: Shifting, batches: int, sample: NDArray[np.int64]) -> dict[int, _Known]:
+    """Box, words, first and last batch of each sampled subscription."""
+    out: dict[int, _Known] = {}
+    standing = stream.standing()
+    for number in sample.tolist():
+        if number < stream.queries:
+            queries, row, begins = standing, number, 0
+        else:
+            begins, row = divmod(number - stream.queries, stream.churn)
+            begins += 1
+            queries = stream.arriving(begins)
+        words = queries.words[row]
+        ends = number // stream.churn + 1 if stream.churn else batches
+        out[number] = queries.boxes[row], words[words >= 0], begins, ends
+    return out
+
+
+def _inside(places: Places, box: NDArray[np.float64], words: NDArray[np.int64]) -> list[int]:
+    x, y = places.at[:, 0], places.at[:, 1]
+    rows = np.flatnonzero((x >= box[0]) & (y >= box[1]) & (x <= box[2]) & (y <= box[3]))
+    found: list[int] = rows[
+        [bool(np.isin(words, places.words[row]).all()) for row in rows.tolist()]
+    ].tolist()
+    return found
+
+
+def run(setting: Setting, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """All strategies with all modes; last, for each strategy, whether balance is worth it."""
+    for strategy in setting.strategies:
+        figures = {}
+        for mode in setting.modes:
+            started = time.perf_counter()
+            figures[mode] = measure(setting, strategy, mode, say)
+            say(f"{strategy} {mode}: {time.perf_counter() - started:.0f} s")
+            yield figures[mode]
+        if "off" in figures:
+            for mode in [m for m in setting.modes if m != "off"]:
+                yield verdict(figures["off"], figures[mode])
+
+
+def verdict(off: dict[str, Any], on: dict[str, Any]) -> dict[str, Any]:
+    """Throughput with balance over that without, and how soon shards are even."""
+    ratio = on["objects_per_second"] / off["objects_per_second"]
+    late = max(on["imbalance_after_jump"][WITHIN:], default=None)
+    return {
+        "bench": "balance",
+        "strategy": on["strategy"],
+        "balance": on["balance"],
+        "times_faster": round(ratio, 2),
+        "fast_enough": ratio >= FASTER,
+        "worst_imbalance_from_10_batches_on": late,
+        "even_enough": late is not None and late <= EVEN,
+    }

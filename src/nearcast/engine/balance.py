@@ -1,0 +1,193 @@
+"""Live balance on the driver: when to ask shards, what to decide, and a record of each decision.
+
+It goes by batches and files like a plan (`engine.planning`):
+
+1. after a batch whose largest load is too far above the mean, shards are asked for statistics;
+2. at the end of the next batch each writes them down, and the router decides on them;
+3. at the end of the batch after that, shards export what the new table puts elsewhere;
+4. from the next batch on the new table holds. No batch waits for any of it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from nearcast.engine.files import write_atomic
+from nearcast.engine.planning import TABLE, table_order
+from nearcast.routing import GridRouter, Router
+from nearcast.routing.balance import (
+    AUTO,
+    GLOBAL,
+    LOCAL,
+    Adjustment,
+    Balance,
+    CanBalance,
+    CanReplan,
+    Counts,
+    imbalance,
+)
+from nearcast.routing.dkm.arrays import unpack
+from nearcast.routing.grid.both import Both, pack_both
+from nearcast.routing.grid.cells import refined
+from nearcast.routing.grid.table import GridTable, pack
+from nearcast.routing.ps2stream.adjust.decisions import RETIRE
+from nearcast.routing.ps2stream.adjust.strategies import Strategies, retire
+
+STATS = "stats"  # in an order: shards shall write statistics, of CELLS or for a PLAN
+CELLS, PLAN = "cells", "plan"
+HOLDS_AFTER = 2  # batches from a decision to the first one in which its table holds
+_DRAWN = 64  # cells along each axis that a record keeps of a table, at most
+
+
+class Rest(msgspec.Struct):
+    """A look that found nothing to do: none is taken until then, unless loads get worse."""
+
+    until: int
+    ratio: float  # largest load over the mean
+
+
+class Record(msgspec.Struct):
+    """One adjustment: why, what, and what was expected of it."""
+
+    batch: int
+    kind: str
+    loads: list[float]  # counted in the batch that it was decided on
+    decisions: list[dict[str, Any]]
+    expected_before: list[float]  # loads as the router estimates them
+    expected_after: list[float]
+    bounds: list[float]
+    cells_before: list[list[int]]  # shard of each cell, -1: several, by text; lowest line first
+    cells_after: list[list[int]]
+
+
+class Balancer:
+    """What a run decides for the balance of its shards, and has decided."""
+
+    def __init__(self, checkpoint: Path, balance: Balance) -> None:
+        self.checkpoint = checkpoint
+        self.folder = checkpoint / "balance"
+        self.balance = balance
+
+    def look(
+        self, batch: int, kind: str, router: Router, counts: list[Counts], rest: Rest | None
+    ) -> dict[str, Any] | None:
+        """The order to ask shards, if their loads differ too much or a new strategy is due.
+
+        While two strategies are in use: the order that ends the old one, if it is time.
+        """
+        if not self.balance.on or not isinstance(router, CanBalance) or len(counts) < 2:
+            return None
+        assert isinstance(router, GridRouter)
+        loads = [c.load for c in counts]
+        ratio = imbalance(loads)
+        uneven = max(loads) >= self.balance.least and ratio > self.balance.threshold
+        if router.old is not None:
+            return self._end_old(batch, kind, router, counts, ratio if uneven else 0.0)
+        replans = isinstance(router, CanReplan) and self.balance.mode != LOCAL
+        age = batch - router.both.since
+        if replans and age > 0 and age % self.balance.every == 0:
+            return {STATS: PLAN}
+        resting = rest is not None and batch < rest.until and ratio < 1.1 * rest.ratio
+        if not uneven or resting:
+            return None
+        return {STATS: PLAN if replans and self.balance.mode == GLOBAL else CELLS}
+
+    def _end_old(
+        self, batch: int, kind: str, router: GridRouter, counts: list[Counts], uneven: float
+    ) -> dict[str, Any] | None:
+        """Let the old strategy go when it has few subscriptions, has had its time, or is in the
+        way of a local adjustment."""
+        assert router.grid is not None
+        held, old = sum(c.held for c in counts), sum(c.old for c in counts)
+        loads = [c.load for c in counts]
+        few = retire(Strategies(1, 0), old, held, 0, self.balance.few, np.array(loads))
+        if few is not None:
+            why = few.reason
+        elif batch + 1 - router.both.since >= self.balance.every:
+            why = f"{old} of {held} subscriptions are left after {self.balance.every} batches"
+        elif uneven and self.balance.mode == AUTO:
+            why = (
+                f"the largest load is {uneven:.2f} times the mean; {old} of {held} subscriptions "
+                "of the old strategy move, then the new one is adjusted"
+            )
+        else:
+            self._path(batch, kind).unlink(missing_ok=True)
+            return None
+        decision = {"kind": RETIRE, "reason": why, "before": loads, "after": loads}
+        self._keep(batch, kind, counts, router.grid, router.grid, Adjustment(
+            router.grid, [decision], np.array(loads), np.array(loads)
+        ))  # fmt: skip
+        both = msgspec.structs.replace(router.both, old=b"")
+        return {TABLE: pack_both(both)}
+
+    def decide(
+        self, batch: int, kind: str, router: Router, order: str, told: list[str],
+        counts: list[Counts],
+    ) -> dict[str, Any] | Rest:  # fmt: skip
+        """The order to export by a new table, or a rest where there is nothing to gain."""
+        assert isinstance(router, GridRouter)
+        assert router.grid is not None
+        read = [unpack(Path(p).read_bytes()) for p in told]
+        if order == PLAN:
+            assert isinstance(router, CanReplan)
+            found = router.replan(read, counts, self.balance)
+        else:
+            assert isinstance(router, CanBalance)
+            found = router.rebalance(read, counts, self.balance)
+        if found is None:
+            self._path(batch, kind).unlink(missing_ok=True)
+            ratio = imbalance([c.load for c in counts])
+            return Rest(batch + 1 + self.balance.wait, ratio)
+        self._keep(batch, kind, counts, router.grid, found.table, found)
+        path = self.checkpoint / "plans" / f"{batch:012d}-{kind}-balance.bin"
+        made = table_order(pack(found.table), path)
+        if order == PLAN:  # it moves nobody: what is there stays with the old table
+            parity, since = not router.both.parity, batch + HOLDS_AFTER
+            both = Both(made[TABLE], router.both.new, parity, since)
+        else:
+            both = msgspec.structs.replace(router.both, new=made[TABLE])
+        return {TABLE: pack_both(both)}
+
+    def _keep(
+        self,
+        batch: int,
+        kind: str,
+        counts: list[Counts],
+        before: GridTable,
+        after: GridTable,
+        found: Adjustment,
+    ) -> None:
+        """A record of an adjustment; a repeated batch writes the same again."""
+        record = Record(
+            batch,
+            kind,
+            [c.load for c in counts],
+            found.decisions,
+            found.before.tolist(),
+            found.after.tolist(),
+            before.bounds.tolist(),
+            drawn(refined(before, len(after.cells))),
+            drawn(after),
+        )
+        write_atomic(self._path(batch, kind), msgspec.json.encode(record))
+
+    def _path(self, batch: int, kind: str) -> Path:
+        return self.folder / f"{batch:012d}-{kind}.json"
+
+    def records(self) -> list[Record]:
+        """All adjustments so far, in order."""
+        if not self.folder.is_dir():
+            return []
+        files = sorted(p for p in self.folder.iterdir() if p.suffix == ".json")
+        return [msgspec.json.decode(p.read_bytes(), type=Record) for p in files]
+
+
+def drawn(table: GridTable) -> list[list[int]]:
+    """The shard of each cell for a picture, every n-th cell of a fine grid."""
+    step = -(-len(table.cells) // _DRAWN)
+    cells: list[list[int]] = np.maximum(table.cells[::step, ::step], -1).tolist()
+    return cells

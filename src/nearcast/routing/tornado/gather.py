@@ -1,0 +1,89 @@
+"""What an evaluator knows of its cells after a batch: aggregates (4.3), and costs by cell.
+
+The aggregates are what the operations of the paper are chosen by. The costs of single cells are
+read only where new partitions are made for all (`repartition`). What an object costs as such is
+kept apart from q_l: the weights of both are known only when all evaluators have told theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nearcast.kernels.ragged import frozen
+from nearcast.routing.balance import Counts, Period, thinned
+from nearcast.routing.dkm.arrays import Arrays
+from nearcast.routing.grid.cells import cells_at
+from nearcast.routing.grid.table import GridTable
+from nearcast.routing.tornado.a_grid import Partitions
+from nearcast.routing.tornado.aggregates import Aggregates, add_queries, new_aggregates
+from nearcast.routing.tornado.costs import Costs
+from nearcast.routing.tornado.table import ranges_of, sample_costs
+
+SAMPLED = 4096  # objects whose q_l is counted; of more, every n-th stands for n
+_UNIT = 100.0  # costs are whole numbers of this part of a load
+
+
+class Weights(NamedTuple):
+    """The cost of an object as such, and of one query that it is held against."""
+
+    each: int
+    check: int
+
+
+def gather_costs(table: GridTable, partitions: Partitions, shard: int, period: Period) -> Arrays:
+    """Aggregates of the batch, of q_l and of objects, and both for each cell that has any."""
+    side = len(table.cells)
+    sample, step = thinned(period.objects, SAMPLED)
+    checks = step * sample_costs(table, sample, period.held, 0)
+    at = cells_at(table, frozen(period.objects.x), frozen(period.objects.y))
+    objects = np.bincount(at, minlength=side * side).reshape(side, side)
+    mine = new_aggregates(side)
+    mine.columns[:], mine.rows[:], mine.overall[0] = _sums(checks)
+    borders = np.ascontiguousarray(partitions[shard], np.int32)
+    add_queries(mine, borders, ranges_of(table, frozen(period.held.boxes)), True)
+    cells = np.flatnonzero(checks.ravel() + objects.ravel())
+    columns, rows, total = _sums(objects)
+    return {
+        **mine._asdict(),
+        "object_columns": columns,
+        "object_rows": rows,
+        "object_overall": np.array([total, 0]),
+        "cells": cells,
+        "checks": checks.ravel()[cells],
+        "objects": objects.ravel()[cells],
+    }
+
+
+def _sums(cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    return cells.sum(axis=0), cells.sum(axis=1), int(cells.sum())
+
+
+def weights_of(told: Sequence[Arrays], counts: Sequence[Counts]) -> Weights:
+    """Weights by which all cells together cost what was counted."""
+    checks = sum(int(t["overall"][0]) for t in told)
+    objects = sum(int(t["object_overall"][0]) for t in told)
+    check = _UNIT * sum(c.checks for c in counts) / checks if checks else 0.0
+    each = _UNIT * sum(c.each for c in counts) / objects if objects else 0.0
+    return Weights(max(round(each), 1), max(round(check), 1))
+
+
+def aggregates_of(told: Arrays, w: Weights) -> Aggregates:
+    """The aggregates of an evaluator, in costs."""
+    found = {
+        name: w.check * told[name] + w.each * told[f"object_{name}"]
+        for name in ("columns", "rows", "overall")
+    }
+    found["overall"][1] = told["overall"][1]
+    return Aggregates(**{name: told[name] for name in Aggregates._fields} | found)
+
+
+def costs_of(told: Sequence[Arrays], side: int, w: Weights) -> Costs:
+    """The cost of every cell, by what all evaluators said."""
+    costs = np.zeros(side * side, np.int64)
+    for t in told:
+        np.add.at(costs, t["cells"], w.check * t["checks"] + w.each * t["objects"])
+    return costs.reshape(side, side)
