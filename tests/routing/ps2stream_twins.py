@@ -246,8 +246,8 @@ def loaded(nodes: list[Leaf]) -> int:
     return sum(n.load > 0 for n in nodes)
 
 
-def uneven(nodes: list[Leaf]) -> bool:
-    return max(n.load for n in nodes) > 1.5 * sum(n.load for n in nodes) / len(nodes)
+def most(nodes: list[Leaf]) -> float:
+    return max(n.load for n in nodes)
 
 
 def node_split(w: World, n: Leaf, p: int) -> list[Leaf]:
@@ -261,8 +261,8 @@ def node_split(w: World, n: Leaf, p: int) -> list[Leaf]:
         return by_text if loaded(by_text) > loaded(by_space) else by_space
     if n.text:
         return by_text
-    if uneven(by_text) != uneven(by_space):
-        return by_space if uneven(by_text) else by_text
+    if most(by_text) != most(by_space):
+        return by_space if most(by_text) > most(by_space) else by_text
     less = sum(x.load for x in by_text) < sum(x.load for x in by_space)
     return by_text if less else by_space
 
