@@ -328,9 +328,9 @@ def algorithm_1(
     nodes = subspaces(w, delta, theta, epsilon)
     if len(nodes) < m:
         nodes = divided(w, nodes, m)
-    best = (nodes, *merge(nodes, m))
+    best = made = (nodes, *merge(nodes, m))
     stuck: list[Leaf] = []
-    while factor(best[2]) > sigma and len(nodes) < theta:
+    while factor(made[2]) > sigma and len(nodes) < theta:
         ready = [n for n in nodes if n.load > 0 and n not in stuck]
         if not ready:
             break
@@ -342,7 +342,7 @@ def algorithm_1(
         at = nodes.index(n)
         nodes = nodes[:at] + parts + nodes[at + 1 :]
         made = (nodes, *merge(nodes, m))
-        if (factor(made[2]), max(made[2])) < (factor(best[2]), max(best[2])):
+        if (max(made[2]), factor(made[2])) < (max(best[2]), factor(best[2])):
             best = made
     return best
 
