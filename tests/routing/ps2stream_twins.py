@@ -246,8 +246,8 @@ def loaded(nodes: list[Leaf]) -> int:
     return sum(n.load > 0 for n in nodes)
 
 
-def uneven(nodes: list[Leaf]) -> bool:
-    return max(n.load for n in nodes) > 1.5 * sum(n.load for n in nodes) / len(nodes)
+def most(nodes: list[Leaf]) -> float:
+    return max(n.load for n in nodes)
 
 
 def node_split(w: World, n: Leaf, p: int) -> list[Leaf]:
@@ -261,8 +261,8 @@ def node_split(w: World, n: Leaf, p: int) -> list[Leaf]:
         return by_text if loaded(by_text) > loaded(by_space) else by_space
     if n.text:
         return by_text
-    if uneven(by_text) != uneven(by_space):
-        return by_space if uneven(by_text) else by_text
+    if most(by_text) != most(by_space):
+        return by_space if most(by_text) > most(by_space) else by_text
     less = sum(x.load for x in by_text) < sum(x.load for x in by_space)
     return by_text if less else by_space
 
@@ -328,9 +328,9 @@ def algorithm_1(
     nodes = subspaces(w, delta, theta, epsilon)
     if len(nodes) < m:
         nodes = divided(w, nodes, m)
-    best = (nodes, *merge(nodes, m))
+    best = made = (nodes, *merge(nodes, m))
     stuck: list[Leaf] = []
-    while factor(best[2]) > sigma and len(nodes) < theta:
+    while factor(made[2]) > sigma and len(nodes) < theta:
         ready = [n for n in nodes if n.load > 0 and n not in stuck]
         if not ready:
             break
@@ -342,7 +342,7 @@ def algorithm_1(
         at = nodes.index(n)
         nodes = nodes[:at] + parts + nodes[at + 1 :]
         made = (nodes, *merge(nodes, m))
-        if (factor(made[2]), max(made[2])) < (factor(best[2]), max(best[2])):
+        if (max(made[2]), factor(made[2])) < (max(best[2]), factor(best[2])):
             best = made
     return best
 

@@ -7,8 +7,6 @@ from nearcast.routing.ps2stream.space_partition import space_partition
 from nearcast.routing.ps2stream.text_metric import metric_partition
 from nearcast.routing.ps2stream.workload import Workload
 
-EVEN = 1.5  # times the mean: the most that a part of an even division has
-
 
 def text_partition(w: Workload, node: Node, p: int) -> list[Node]:
     """The node divided by its terms into `p` nodes; fewer where there are not so many terms.
@@ -23,9 +21,9 @@ def partition_node(w: Workload, node: Node, p: int) -> list[Node]:
     """Section IV-B, node partitioning: `p` new nodes, fewer where it cannot be divided so far.
 
     A node of N_t by text, or by space where its words do not make `p` parts. A node of N_s by text
-    or space, whichever leaves the smaller sum of loads (by space if both do); but one that makes
-    fewer parts, or uneven ones, loses. To the letter, text-partitioning that puts all into one
-    part would win: nothing is copied.
+    or space: the one that makes more parts, then whose largest part has the smaller load, then
+    with the smaller sum of loads (by space if equal). By the sum alone, as the paper has it,
+    text-partitioning that puts all into one part would win: nothing is copied.
     """
     if p < 2:
         return [node]
@@ -35,7 +33,7 @@ def partition_node(w: Workload, node: Node, p: int) -> list[Node]:
     by_space = space_partition(w, node, p)
     if node.text:
         return max(by_text, by_space, key=loaded)
-    return min(by_space, by_text, key=lambda made: (-loaded(made), _uneven(made), total(made)))
+    return min(by_space, by_text, key=lambda made: (-loaded(made), _most(made), total(made)))
 
 
 def total(nodes: list[Node]) -> float:
@@ -48,5 +46,5 @@ def loaded(nodes: list[Node]) -> int:
     return sum(node.load > 0.0 for node in nodes)
 
 
-def _uneven(nodes: list[Node]) -> bool:
-    return max(node.load for node in nodes) > EVEN * total(nodes) / len(nodes)
+def _most(nodes: list[Node]) -> float:
+    return max(node.load for node in nodes)

@@ -38,15 +38,16 @@ class Partitioned:
 def partition_workload(w: Workload, m: int, t: Thresholds) -> Partitioned:
     """Algorithm 1: leaves assigned to `m` workers.
 
-    Of all assignments on the way, the one with the least L_max / L_min is kept (equal ones: with
-    the least L_max), should none reach sigma.
+    Divisions go on until an assignment keeps sigma. Of all on the way, the one with the least
+    L_max is taken (equal ones: with the least L_max / L_min): text-partitioning makes loads ever
+    more alike by making all of them larger.
     """
     nodes = identify_subspaces(w, t)
     if len(nodes) < m:
         nodes = divide(w, nodes, m)
-    best = _merged(w, nodes, m)
+    now = best = _merged(w, nodes, m)
     stuck: set[Node] = set()  # nodes that cannot be divided
-    while balance(best.loads) > t.sigma and len(nodes) < t.theta:
+    while balance(now.loads) > t.sigma and len(nodes) < t.theta:
         ready = [i for i, n in enumerate(nodes) if n.load > 0.0 and n not in stuck]
         if not ready:
             break
@@ -56,7 +57,8 @@ def partition_workload(w: Workload, m: int, t: Thresholds) -> Partitioned:
             stuck.add(nodes[at])
             continue
         nodes = [*nodes[:at], *parts, *nodes[at + 1 :]]
-        best = min(best, _merged(w, nodes, m), key=_rank)
+        now = _merged(w, nodes, m)
+        best = min(best, now, key=_rank)
     return best
 
 
@@ -65,7 +67,7 @@ def _merged(w: Workload, nodes: list[Node], m: int) -> Partitioned:
 
 
 def _rank(p: Partitioned) -> tuple[float, float]:
-    return balance(p.loads), max(p.loads)
+    return max(p.loads), balance(p.loads)
 
 
 def identify_subspaces(w: Workload, t: Thresholds) -> list[Node]:
