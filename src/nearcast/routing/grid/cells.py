@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.ragged import frozen
 from nearcast.model.jit import njit
-from nearcast.routing.grid.survey import Numbers, Reals, Words
-from nearcast.routing.grid.table import GridTable, column_of, line_of, owner_in, sealed
+from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words
+from nearcast.routing.grid.table import GridTable, column_of, hooks, line_of, owner_in, sealed
 
 Mask = NDArray[np.bool_]
 
@@ -105,6 +105,33 @@ def _touching(t: GridTable, sums: Numbers, box_offsets: Numbers, boxes: Reals) -
                 out[row] = True
                 break
     return out
+
+
+def hooked(table: GridTable, survey: RangeSurvey) -> RangeSurvey:
+    """The same with the words alone that each subscription hangs under.
+
+    Which one is the rarest of a conjunction is looked up once, however often it is asked then.
+    """
+    offsets, words = _hooked(table, survey)
+    none = np.zeros(len(survey.conjunction), bool)
+    return survey._replace(
+        word_offsets=frozen(offsets), words=frozen(words), conjunction=frozen(none)
+    )
+
+
+@njit
+def _hooked(t: GridTable, s: RangeSurvey) -> tuple[Numbers, Words]:
+    n = len(s.conjunction)
+    offsets, words = np.zeros(n + 1, np.int64), np.empty(len(s.words), np.uint64)
+    top = 0
+    for row in range(n):
+        first, stop = s.word_offsets[row], s.word_offsets[row + 1]
+        first, stop = hooks(t, s.words, first, stop, s.conjunction[row])
+        for i in range(first, stop):
+            words[top] = s.words[i]
+            top += 1
+        offsets[row + 1] = top
+    return offsets, words[:top].copy()
 
 
 @njit

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from nearcast.kernels.ragged import frozen
 from nearcast.routing.balance import Counts, Period, thinned
 from nearcast.routing.dkm.arrays import Arrays
-from nearcast.routing.grid.cells import cells_at
+from nearcast.routing.grid.cells import cells_at, hooked
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.tornado.a_grid import Partitions
 from nearcast.routing.tornado.aggregates import Aggregates, add_queries, new_aggregates
@@ -38,7 +38,7 @@ def gather_costs(table: GridTable, partitions: Partitions, shard: int, period: P
     """Aggregates of the batch, of q_l and of objects, and both for each cell that has any."""
     side = len(table.cells)
     sample, step = thinned(period.objects, SAMPLED)
-    checks = step * sample_costs(table, sample, period.held, 0)
+    checks = step * sample_costs(table, sample, hooked(table, period.held), 0)
     at = cells_at(table, frozen(period.objects.x), frozen(period.objects.y))
     objects = np.bincount(at, minlength=side * side).reshape(side, side)
     mine = new_aggregates(side)

@@ -11,7 +11,7 @@ from nearcast.model.jit import njit
 from nearcast.routing.balance import Period, thinned
 from nearcast.routing.base import Sample
 from nearcast.routing.dkm.arrays import Arrays
-from nearcast.routing.grid.cells import any_in, cells_at, summed
+from nearcast.routing.grid.cells import any_in, cells_at, hooked, summed
 from nearcast.routing.grid.survey import RangeSurvey
 from nearcast.routing.grid.table import GridTable, column_of, hooks, line_of, owner_in
 from nearcast.routing.ps2stream.adjust.stats import (
@@ -36,11 +36,11 @@ def gather_cells(
     index reads only those under its words. Words, and objects with theirs, only of the `p` most
     loaded cells: Phase I looks at no other.
     """
-    objects, held = period.objects, period.held
+    objects, held = period.objects, hooked(table, period.held)
     side = len(table.cells)
     at = cells_at(table, frozen(objects.x), frozen(objects.y))
     came = np.bincount(at, minlength=side * side).astype(np.float64)
-    sizes = sizes_of(held)
+    sizes = sizes_of(period.held)
     count, size = (a.ravel() for a in counted(table, shard, held, sizes))
     checks = _checks(table, objects, held, side * side)
     new, gone = (
