@@ -341,6 +341,7 @@ def _bench_range_index(args: argparse.Namespace) -> int:
         whole = range_full.Setting(
             queries=args.queries or args.subscriptions or range_full.Setting().queries,
             index=args.index[-1] if args.index else range_full.Setting().index,
+            router=args.strategy[-1] if args.strategy else range_full.Setting().router,
             workers=args.workers or range_full.Setting().workers,
             seed=args.seed,
         )

@@ -1,6 +1,6 @@
 """`nearcast bench range-index --full`: PS2Stream's Q2 with 10,000,000 queries, two workers at once.
 
-A `ps2stream` plan deals queries and tweets to the workers, each a process with one index. A step is
+A plan (of `ps2stream`, unless told) deals queries and tweets to the workers, each a process with one index. A step is
 10,000 insertions and deletions in turns, each after five objects; it begins for all workers when
 the slowest has finished the one before, and its time is that of the slowest. What belongs to a
 worker is dealt before the first step runs: here it is the indexes that are measured. The first five
@@ -51,6 +51,7 @@ class Setting:
     queries: int = 10_000_000
     group: Literal["Q1", "Q2", "Q3"] = "Q2"
     index: str = "pyramid"
+    router: str = "ps2stream"
     workers: int = 2
     steps: int = 8
     seed: int = 7
@@ -80,8 +81,9 @@ def make_plan(setting: Setting) -> bytes:
 
 
 def _router(setting: Setting, table: bytes = b"") -> GridRouter:
-    router = ROUTERS["ps2stream"](setting.workers, table)
-    assert isinstance(router, GridRouter)
+    router = ROUTERS[setting.router](setting.workers, table)
+    if not isinstance(router, GridRouter):
+        raise NearcastError(f"bench: {setting.router} does not deal by place and word")
     return router
 
 
@@ -223,6 +225,7 @@ def run_full(setting: Setting, say: Say) -> Iterator[Figure]:
     yield {
         "figure": "range-full",
         "index": setting.index,
+        "router": setting.router,
         "group": setting.group,
         "queries": setting.queries,
         "copies": int(sum(held)),
