@@ -1,9 +1,9 @@
 """`nearcast bench range-index --full`: PS2Stream's Q2 with 10,000,000 queries, two workers at once.
 
-A plan (of `ps2stream`, unless told) deals queries and tweets to the workers, each a process with one index. A step is
-10,000 insertions and deletions in turns, each after five objects; it begins for all workers when
-the slowest has finished the one before, and its time is that of the slowest. What belongs to a
-worker is dealt before the first step runs: here it is the indexes that are measured. The first five
+A plan deals queries and tweets to the workers, each a process with one index. A step is 10,000
+insertions and deletions in turns, each after five objects; it begins for all workers when the
+slowest has finished the one before, and its time is that of the slowest. What belongs to a worker
+is dealt before the first step runs: here it is the indexes that are measured. The first five
 objects, which nothing has changed before, are checked against a look at every query.
 """
 
@@ -51,7 +51,7 @@ class Setting:
     queries: int = 10_000_000
     group: Literal["Q1", "Q2", "Q3"] = "Q2"
     index: str = "pyramid"
-    router: str = "ps2stream"
+    router: str = "tornado"
     workers: int = 2
     steps: int = 8
     seed: int = 7

@@ -22,7 +22,9 @@ from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
 
 _LOOKUPS = 1024  # a round
-_HITS = 8192  # at a time
+_HITS = 2048  # at a time: they and their entries stay in the second cache
+_AHEAD = 8  # lists that are loaded before they are read
+_TOUCHED = 32  # of their entries
 _SEEN = 4096  # places for subscriptions that one object has met, a power of two
 _SEEN_SHIFT = np.uint64(52)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -59,6 +61,7 @@ class Search(NamedTuple):
     verdict: NDArray[np.int8]
     seen: NDArray[np.uint64]  # subscriptions that the object being decided has met: `_is_new`
     done: NDArray[np.int64]  # of that object: see the places below
+    touched: NDArray[np.float32]  # no figure: it keeps loads from being optimised away
 
 
 def make_search(longest: int) -> Search:
@@ -80,6 +83,7 @@ def make_search(longest: int) -> Search:
         np.empty(_HITS, np.int8),
         np.zeros(_SEEN, np.uint64),
         np.zeros(5, np.int64),
+        np.zeros(1, np.float32),
     )
 
 
@@ -168,17 +172,16 @@ def _find(p: pl.Postings, st: Search, n: int) -> tuple[int, int]:
     return kept, np.int64(touched)
 
 
-@njit(lean=True)
-def _touch(p: pl.Postings, pool: NDArray[np.int32], st: Search, n: int) -> int:
-    """Load n lists: what the loads read is good for nothing else."""
-    touched = np.int32(0)
-    for j in range(n):
-        first, length = pl.entries(p, st.row[j])
-        e, stop = np.uint64(first) * _WIDTH, np.uint64(first + length) * _WIDTH
-        while e < stop:
-            touched ^= pool[e]
-            e += _TOUCH
-    return np.int64(touched)
+@njit(lean=True, forceinline=True)
+def _touch(p: pl.Postings, boxes: NDArray[np.float32], row: int) -> np.float32:
+    """Load the beginning of a list that is read soon; the number is good for nothing else."""
+    first, length = pl.entries(p, row)
+    e, stop = np.uint64(first) * _WIDTH, np.uint64(first + min(length, _TOUCHED)) * _WIDTH
+    touched = np.float32(0)
+    while e < stop:
+        touched += boxes[e]
+        e += _TOUCH
+    return touched
 
 
 @njit(lean=True)
@@ -197,11 +200,14 @@ def _within(
     cannot be foretold.
     """
     m = np.uint64(0)
+    touched = np.float32(0)
     while j < n:
+        if j + _AHEAD < n:
+            touched += _touch(p, boxes, st.row[j + _AHEAD])
         first, length = pl.entries(p, st.row[j])
         room = len(st.hit) - int(m)
         if length - skip > room and m > _NOTHING:
-            break
+            break  # the next call has room
         stop = first + skip + min(length - skip, room)
         i = st.number[j]
         row = o.order[i]
@@ -217,11 +223,13 @@ def _within(
                 & (y <= boxes[e + _FOUR])
             )
             e += _WIDTH
+        skip = stop - first
         if stop < first + length:
-            return np.int64(m), j, stop - first
+            break
         j += 1
         skip = 0
-    return np.int64(m), j, 0
+    st.touched[0] = touched
+    return np.int64(m), j, skip
 
 
 # -- deciding ----------------------------------------------------------------------------------
@@ -236,6 +244,13 @@ def _fits(st: Search, start: int, stop: int, one: int, two: int) -> bool:
         has_one |= st.ordinal[j] == first
         has_two |= st.ordinal[j] == second
     return (has_one == (one >= 0)) & ((has_two == (two >= 0)) | (two == NONE))
+
+
+@njit(lean=True, forceinline=True)
+def _asks(wanted: int, mask: np.uint64) -> bool:
+    """Whether what an entry wants of a word must be looked at, by the mask of an object's words."""
+    there = mask >> np.uint64((NOT - wanted) & 63) & _ONE
+    return (wanted >= 0) | ((wanted <= NOT) & (there != _NOTHING))
 
 
 @njit(lean=True)
@@ -258,6 +273,7 @@ def _sift(
     last = -1
     settled = start = stop = np.int64(0)
     x = y = np.float32(0)
+    mask = np.uint64(0)  # a bit for each word of the object, by its number
     for h in range(hits):
         e, i = st.hit[h], st.hit_number[h]
         if i != last:
@@ -265,9 +281,14 @@ def _sift(
             row = o.order[i]
             settled = sl.settled(slots, o.time[row])
             start, stop = st.start[i - first], st.start[i - first + 1]
+            mask = np.uint64(0)
+            for j in range(start, stop):
+                mask |= _ONE << np.uint64(st.ordinal[j] & 63)
             x, y = np.float32(o.x[row]), np.float32(o.y[row])
         one, two = pool[e + _OTHER], pool[e + _OTHER + _ONE]
-        if one != NONE and one != ASK and not _fits(st, start, stop, one, two):
+        # Most entries want no word, or want one not to be there that is not: no loop for these.
+        told = _asks(one, mask) | _asks(two, mask)
+        if told and not _fits(st, start, stop, one, two):
             continue
         slot = np.int64(pool[e])
         sure = (
@@ -396,7 +417,7 @@ def match_range(
         first = counts[NEXT]
         following, touched = _read_words(ix.words, o, first, _LOOKUPS // max(levels, 1), st)
         n, more = _find(ix.lists, st, _gather(ix.lists, o, first, following, levels, st))
-        counts[TOUCHED] ^= touched ^ more ^ _touch(ix.lists, pool, st, n)
+        counts[TOUCHED] ^= touched ^ more
         st.done[OBJECT] = -1
         st.done[SORTED] = st.done[NOTED] = 0
         full = False
