@@ -246,10 +246,6 @@ def loaded(nodes: list[Leaf]) -> int:
     return sum(n.load > 0 for n in nodes)
 
 
-def most(nodes: list[Leaf]) -> float:
-    return max(n.load for n in nodes)
-
-
 def node_split(w: World, n: Leaf, p: int) -> list[Leaf]:
     if p < 2:
         return [n]
@@ -261,10 +257,8 @@ def node_split(w: World, n: Leaf, p: int) -> list[Leaf]:
         return by_text if loaded(by_text) > loaded(by_space) else by_space
     if n.text:
         return by_text
-    if most(by_text) != most(by_space):
-        return by_space if most(by_text) > most(by_space) else by_text
-    less = sum(x.load for x in by_text) < sum(x.load for x in by_space)
-    return by_text if less else by_space
+    mean = sum(x.load for x in by_space) / len(by_space)
+    return by_text if max(x.load for x in by_text) < mean else by_space
 
 
 def best_numbers(costs: list[list[float]], m: int) -> float:

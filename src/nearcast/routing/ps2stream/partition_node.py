@@ -21,9 +21,10 @@ def partition_node(w: Workload, node: Node, p: int) -> list[Node]:
     """Section IV-B, node partitioning: `p` new nodes, fewer where it cannot be divided so far.
 
     A node of N_t by text, or by space where its words do not make `p` parts. A node of N_s by text
-    or space: the one that makes more parts, then whose largest part has the smaller load, then
-    with the smaller sum of loads (by space if equal). By the sum alone, as the paper has it,
-    text-partitioning that puts all into one part would win: nothing is copied.
+    or space: the one that makes more parts; otherwise by text if its largest part has less load
+    than those by space have on average. Regions can be cut again until they are even, parts by
+    text hardly. By the sums alone, as the paper has it, text-partitioning that puts all into one
+    part would win: nothing is copied.
     """
     if p < 2:
         return [node]
@@ -33,7 +34,10 @@ def partition_node(w: Workload, node: Node, p: int) -> list[Node]:
     by_space = space_partition(w, node, p)
     if node.text:
         return max(by_text, by_space, key=loaded)
-    return min(by_space, by_text, key=lambda made: (-loaded(made), _most(made), total(made)))
+    if loaded(by_space) != loaded(by_text):
+        return max(by_space, by_text, key=loaded)
+    largest = max(part.load for part in by_text)
+    return by_text if largest * len(by_space) < total(by_space) else by_space
 
 
 def total(nodes: list[Node]) -> float:
@@ -44,7 +48,3 @@ def total(nodes: list[Node]) -> float:
 def loaded(nodes: list[Node]) -> int:
     """How many nodes have any load: the parts that a division really made."""
     return sum(node.load > 0.0 for node in nodes)
-
-
-def _most(nodes: list[Node]) -> float:
-    return max(node.load for node in nodes)
