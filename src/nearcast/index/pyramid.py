@@ -7,10 +7,11 @@ from nearcast.index.compiled import CompiledIndex
 
 
 class Pyramid(CompiledIndex):
-    """Like `inverted`, but a region, or a ball, hangs in the one to four cells that it touches.
+    """Like `inverted`, but a region, or a ball, hangs in the few cells that it touches.
 
     The level is that of its size, so an object looks into one cell a level in use; a bit mask a
-    word says which levels those are.
+    word says which levels those are. For regions the levels are few and suit the middle one of
+    them, and entries decide most matches alone (`index.range_lists`).
     """
 
     name = "pyramid"
