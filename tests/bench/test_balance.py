@@ -17,7 +17,12 @@ STREAM = Shifting(queries=400, batch=300, phase=5, side_max=0.2, churn=20)
 
 @pytest.mark.parametrize("strategy", ["ps2stream", "tornado"])
 def test_a_small_run(strategy: str) -> None:
-    setting = Setting(STREAM, batches=15, strategies=(strategy,), balance={"least": 0})
+    setting = Setting(
+        STREAM,
+        batches=15,
+        strategies=(strategy,),
+        balance={"least": 0, "threshold": 1.0, "beta": 0.0},
+    )
     off, on, judged = run(setting, lambda _: None)
     assert off["wrong_notifications"] == on["wrong_notifications"] == 0
     assert off["adjustments"] == 0

@@ -10,7 +10,7 @@ from nearcast.model.errors import NearcastError
 
 def test_two_workers_tell_what_a_look_at_every_query_finds() -> None:
     told: list[str] = []
-    setting = Setting(queries=20_000, steps=2, updates=200)
+    setting = Setting(queries=100_000, group="Q1", steps=2, updates=200)
     figure, *claims = run_full(setting, told.append)
     assert figure["checked"] > 0
     assert figure["matches_per_object"] > 0
