@@ -180,7 +180,9 @@ def start(
     cluster.stand(standing)
     adjusting = Adjusting(cluster, constants, selector, setting.dispatchers, phase1)
     first = stream.steps[0]
-    adjusting.decide(*adjusting.situation(first, cluster.run(first)))  # compiles; nothing moves
+    situation, costs = adjusting.situation(first, cluster.run(first))
+    adjusting.decide(situation, costs)  # compiles, as does the next; nothing moves
+    move(cluster, situation.table, 0)
     return adjusting
 
 

@@ -79,6 +79,12 @@ def _routing(told: list[Figure]) -> Iterator[Figure]:
                         stable(list(lines[name].values()), 2.0), values=lines[name])  # fmt: skip
         tree = [v for _, v in sorted(lines[R_TREE].items())]
         yield claim("7(a)", "R-tree: it grows", rising(tree), values=lines[R_TREE])
+        looked = {s: by(matching(points, structure=s), "partitions", "steps")
+                  for s in (A_GRID, R_TREE)}  # fmt: skip
+        boxes = [v for _, v in sorted(looked[R_TREE].items())]
+        yield claim("7(a)", "A-Grid looks at one cell for a point, the R-tree at more and more",
+                    set(looked[A_GRID].values()) == {1.0} and rising(boxes),
+                    values=looked)  # fmt: skip
     points = matching(told, figure="7(b)")
     if points:
         for key, text in (("routing_us", "takes less time than"), ("steps", "looks at less than")):
