@@ -27,6 +27,11 @@ EAGER: dict[str, Any] = {"threshold": 1.0, "least": 0, "wait": 0}
 KINDS = {
     "local adjustment": ("ps2stream", Balance(mode="local", side=16, slack=1.0, **EAGER), 3),
     "shift, split/merge": ("tornado", Balance(mode="local", beta=0.0, **EAGER), 4),
+    "two strategies": (
+        "ps2stream",
+        Balance(mode="global", side=16, gain=0.0, few=0.4, every=4, **EAGER),
+        6,
+    ),
     "new partitions": ("tornado", Balance(mode="global", beta=0.0, **EAGER), 5),
 }
 

@@ -192,7 +192,7 @@ def test_sop_costs(found: list[Obj], asks: list[Any]) -> None:
 @quick
 @given(objects, many.filter(bool), new)
 def test_dkm_sks_costs(found: list[Obj], subs: list[Sub], asks: list[Any]) -> None:
-    router, _, _ = planned(DkmSks, 2, found, subs, gamma1=3, gamma2=5)
+    router, _, _ = planned(DkmSks, 2, found, subs, gamma1=3, gamma2=5, young=0)
     costs = router.costs(controls_of(asks)) * max(len(found), 1)
     space = twins.space_of(found, subs)
     subsets = twins.algorithm_2(found, subs, subsets_wanted(len(subs), 2, 3), 5)
@@ -214,10 +214,12 @@ def test_dkm_sks_deals_new_ones_by_what_they_will_take(found: list[Obj], asks: l
     router, _, _ = planned(DkmSks, 2, found, SUBS)
     dealt = router.place(table, hashes(len(asks))).costs
     assert dealt is not None
-    for (_, _, words, k, conjunction), cost in zip(asks, dealt, strict=True):
+    ended = router.costs(table)
+    for n, (_, _, words, k, conjunction) in enumerate(asks):
         f = twins.equation_1(found, rarest(found, words, conjunction))
         takes = f if f <= k else k * (1 + math.log(f / k))
-        assert cost * max(len(found), 1) == pytest.approx(takes)
+        assert dealt[n] * max(len(found), 1) == pytest.approx(takes)
+        assert ended[n] * max(len(found), 1) == pytest.approx(min(f, k))
 
 
 @pytest.mark.parametrize("router", [Kop, Sop, DkmSks])

@@ -80,6 +80,15 @@ def young_costs(v: Vocabulary, asked: Asked, k: NDArray[np.int64]) -> NDArray[np
 
 
 @njit
+def grown_costs(v: Vocabulary, asked: Asked, k: NDArray[np.int64]) -> NDArray[np.float64]:
+    """What subscriptions that have seen O_init change in as many objects more; not the paper's.
+
+    B(s) holds k objects with its words, so k more are to come: equation (5) with R = B(s).
+    """
+    return np.minimum(keyword_costs(v, asked), k)
+
+
+@njit
 def space_cost(p: Places, box: Box) -> float:
     """Equation (2): P(R) = |O_R| / |O_init|, which is the cost of a new subscription in SOP."""
     return max(float(count_inside(p, len(p.offsets) - 2, box)), LEAST)

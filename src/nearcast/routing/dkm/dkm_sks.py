@@ -16,6 +16,7 @@ from nearcast.routing.dkm.assignment import subset_assignment
 from nearcast.routing.dkm.costs import (
     Memo,
     begin_box,
+    grown_costs,
     hybrid_cost,
     new_memo,
     per_object,
@@ -44,8 +45,9 @@ class DkmSks(PlannedRouter):
 
     `gamma2`: a subset of at most so many subscriptions may be split by Hybrid-Partition.
 
-    `young`: with 1, a new subscription is dealt by what it will cost from now on, with no results
-    yet (`costs.young_costs`); with 0, by equation (7), as if it had seen O_init.
+    `young`: with 1, a new subscription is dealt by what it will change from now on, with no
+    results yet (`costs.young_costs`), and one that ends is taken for a grown one
+    (`costs.grown_costs`); with 0, both cost what equation (7) says, as if they had seen O_init.
     """
 
     name = "dkm-sks"
@@ -73,12 +75,18 @@ class DkmSks(PlannedRouter):
         return made.arrays() | kept, workers, per_object(loads, v)
 
     def estimate(self, plan: Arrays, controls: pa.RecordBatch) -> Costs:
-        """Section 4.4: equation (5) with the R* of equation (7)."""
+        """What subscriptions that end have cost: the paper's costs, or those that go with `young`.
+
+        The paper's are of section 4.4: equation (5) with the R* of equation (7).
+        """
         v, p = restore(plan)
-        tree = Rectangles(*(plan[_RECTANGLES + name] for name in Rectangles._fields))
+        asked = asked_by_controls(v, controls)
         points, k = points_of(controls)
+        if plan[_YOUNG][0]:
+            return per_object(grown_costs(v, asked, k), v)
+        tree = Rectangles(*(plan[_RECTANGLES + name] for name in Rectangles._fields))
         memo = new_memo(len(v.frequency))
-        return per_object(_costs(p, tree, memo, asked_by_controls(v, controls), points, k), v)
+        return per_object(_costs(p, tree, memo, asked, points, k), v)
 
     def estimate_new(self, plan: Arrays, controls: pa.RecordBatch) -> Costs:
         """Without results any object with one of its words is taken, however far away."""
