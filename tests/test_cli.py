@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import os
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import nearcast
+from nearcast import cli
 from nearcast.cli import main
 from nearcast.index import INDEXES
 from nearcast.routing import DEFAULTS, ROUTERS
@@ -199,3 +201,18 @@ def test_the_module_runs_as_a_command(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert ended.stdout == ""
     assert ended.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["pipeline", "dkm-sks", "range-index", "ps2stream", "tornado", "balance"]
+)
+def test_every_experiment_has_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def ask(args: argparse.Namespace) -> int:
+        asked.append(args.name)
+        return 0
+
+    monkeypatch.setitem(cli._COMMANDS, "bench", ask)
+    assert main(["bench", name, "--json"]) == 0
+    assert asked == [name]

@@ -14,7 +14,7 @@ from nearcast import __version__
 from nearcast.model.errors import NearcastError
 
 PROG = "nearcast"
-_BENCHES = ["pipeline", "dkm-sks", "range-index", "ps2stream", "tornado"]
+_BENCHES = ["pipeline", "dkm-sks", "range-index", "ps2stream", "tornado", "balance"]
 
 
 class _Parser(argparse.ArgumentParser):
