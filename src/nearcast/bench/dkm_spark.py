@@ -14,10 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from nearcast.bench.replaying import by_kind, plan_only, replay, split_log
+from nearcast.bench.replaying import batches_of, by_kind, objects_of, plan_only, replay, split_log
 from nearcast.engine import Engine
 from nearcast.index import INDEXES
 from nearcast.index.arena import Memory
@@ -26,7 +24,6 @@ from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.wire.columns import decode_columns
 from nearcast.wire.decode import no_collector
-from nearcast.wire.tables import ObjectColumns, object_columns
 from nearcast.workload import generate
 
 OBJECTS, NOTIFICATIONS = 20_000, 300_000  # a second: one of them must be reached
@@ -120,12 +117,12 @@ def _pipeline(
 def _bare(parts: list[Path], sizes: list[int], changes: str) -> tuple[float, int]:
     """(seconds of one index on one thread for the same batches, changes that it told)."""
     index = INDEXES["pyramid"]("knn", Space.GEOGRAPHIC, Memory())
-    for batch in _batches(parts[1]):
+    for batch in batches_of(parts[1]):
         with no_collector():
             controls = decode_columns(batch, Space.GEOGRAPHIC).controls
         index.apply(controls, np.zeros(controls.num_rows, np.int32))
     index.close()
-    objects = _objects(parts[2])
+    objects = objects_of(parts[2])
     first, told, seconds = 0, 0, 0.0
     for n in sizes:
         some = objects._replace(order=objects.order[first : first + n])
@@ -138,16 +135,3 @@ def _bare(parts: list[Path], sizes: list[int], changes: str) -> tuple[float, int
         told += len(found)
         first += n
     return seconds, told
-
-
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    with pq.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):
-            yield from file.read_row_group(group).combine_chunks().to_batches()
-
-
-def _objects(path: Path) -> ObjectColumns:
-    tables = [decode_columns(b, Space.GEOGRAPHIC, split=n).objects for n, b in
-              enumerate(_batches(path))]  # fmt: skip
-    whole = pa.Table.from_batches(tables).combine_chunks().to_batches()[0]
-    return object_columns(whole)

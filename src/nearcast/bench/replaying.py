@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pyarrow.parquet as pq
 
 from nearcast.engine import Engine
 from nearcast.engine.reports import BatchRecord
+from nearcast.model.space import Space
+from nearcast.wire.columns import decode_columns
+from nearcast.wire.tables import ObjectColumns, object_columns
 
 _ROWS = 125_000  # of a row group
 
@@ -22,11 +26,32 @@ def split_log(log: Path, warm: Path, subscribes: Path, objects: Path) -> pa.Tabl
     table = pq.read_table(log)
     publish = pa.compute.equal(table["op"], "publish")
     asked, published = table.filter(pa.compute.invert(publish)), table.filter(publish)
-    event = {"op": "unsubscribe", "id": "nobody", "time": asked["time"][0].as_py() - 1}
-    warm.write_text("".join(json.dumps(event) + "\n" for _ in range(4)))
+    write_warm(warm, asked["time"][0].as_py() - 1)
     for path, rows in ((subscribes, asked), (objects, published)):
         pq.write_table(rows, path, compression="zstd", row_group_size=_ROWS)
     return published
+
+
+def write_warm(path: Path, time_ms: int) -> None:
+    """A log of a few events that do nothing."""
+    event = {"op": "unsubscribe", "id": "nobody", "time": time_ms}
+    path.write_text("".join(json.dumps(event) + "\n" for _ in range(4)))
+
+
+def batches_of(path: Path) -> Iterator[pa.RecordBatch]:
+    """The row groups of a log."""
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            yield from file.read_row_group(group).combine_chunks().to_batches()
+
+
+def objects_of(path: Path) -> ObjectColumns:
+    """All objects of a log, decoded."""
+    tables = [
+        decode_columns(batch, Space.GEOGRAPHIC, split=n).objects
+        for n, batch in enumerate(batches_of(path))
+    ]
+    return object_columns(pa.Table.from_batches(tables).combine_chunks().to_batches()[0])
 
 
 def replay(

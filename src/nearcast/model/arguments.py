@@ -1,0 +1,21 @@
+"""Types of numbers on the command line."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def positive(text: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return value
+
+
+def natural(text: str) -> int:
+    """The same, or 0."""
+    return 0 if text == "0" else positive(text)
