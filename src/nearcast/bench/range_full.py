@@ -38,7 +38,7 @@ from nearcast.workload.mix import OBJECTS_AN_UPDATE
 TUPLES = 270_000  # a second: the paper's best, on eight workers and four dispatchers
 BYTES = 300  # a query
 UPDATES = 10_000  # of a step
-WARM = 2  # steps that are told apart
+WARM = 6  # steps that are told apart: memory that was just filled is slow
 _SURVEYED = 250_000  # queries that the plan is made from
 Figure = dict[str, Any]
 Say = Callable[[str], None]

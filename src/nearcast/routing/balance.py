@@ -116,9 +116,10 @@ class Counts(msgspec.Struct):
         return self.each + self.checks + self.updates
 
 
-# About nanoseconds, fitted to the seconds of shards in `bench balance` (pyramid, 500,000
-# subscriptions); only their proportions decide anything.
-_OBJECT, _LOOKUP, _SCANNED, _EXAMINED, _TOLD, CONTROL = 300.0, 50.0, 10.0, 250.0, 400.0, 3000.0
+# About nanoseconds, with `pyramid` and its notifications written: objects and matches fitted to the
+# seconds of shards in `bench balance`, the rest from the stages of the index alone. Only their
+# proportions decide anything.
+_OBJECT, _LOOKUP, _SCANNED, _EXAMINED, _TOLD, CONTROL = 800.0, 150.0, 8.0, 20.0, 600.0, 6000.0
 
 
 def imbalance(loads: list[float]) -> float:

@@ -27,7 +27,7 @@ from nearcast.routing.ps2stream.adjust.selection import (
     whole,
 )
 
-LIMIT = 1 << 23  # steps kept in all, 24 bytes each
+LIMIT = 1 << 20  # steps computed in all: a twentieth of a second, while batches wait
 
 
 def dp(loads: Reals, sizes: Numbers, tau: float, seed: int = 0, limit: int = LIMIT) -> Selection:
@@ -80,7 +80,7 @@ def _solve(c: _Cells, tau: float, bound: int, limit: int) -> tuple[Numbers, int]
     before, after = np.zeros(64, np.int64), np.zeros(64, np.int64)  # steps of A(i-1), of A(i)
     count, made, work = 1, 1, 0
     for i in range(len(c.loads)):
-        if made + count > limit:
+        if work + count > limit:  # more than are kept
             return np.empty(0, np.int64), -max(work, 1)
         if made + count > len(steps.size):
             wider = _room_for(2 * (made + count))
