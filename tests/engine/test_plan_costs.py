@@ -32,7 +32,7 @@ SHARDS = 3
 
 
 def start(
-    folder: Path, memory: Path, events: list[Json], order: Order, batch_events: int, warmup: int
+    folder: Path, events: list[Json], order: Order, batch_events: int, warmup: int
 ) -> Miniature:
     settings = Settings(
         space=Space.PLANAR,
@@ -40,7 +40,7 @@ def start(
         strategies={"knn": "kop"},
         order=order,
         warmup=warmup,
-        arena=str(memory),
+        arena=str(folder / "arena"),
     )
     run = Miniature(settings, folder)
     (folder / "in").mkdir()
@@ -87,15 +87,13 @@ def check(run: Miniature, rng: Random) -> int:
     return planned
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("order", ["time", "arrival"])
-def test_costs_are_those_of_what_is_held(
-    seed: int, order: Order, tmp_path: Path, memory: Path
-) -> None:
+def test_costs_are_those_of_what_is_held(seed: int, order: Order, memory: Path) -> None:
     rng = Random(f"{seed} {order}")
     late = 0.3 if order == "arrival" else 0.0
     events = random_log(seed, Space.PLANAR, 120, late, late_controls=True)
-    run = start(tmp_path, memory, events, order, rng.choice((4, 8)), rng.choice((1, 20)))
+    run = start(memory, events, order, rng.choice((4, 8)), rng.choice((1, 20)))
     assert check(run, rng) > 5
 
 
@@ -104,7 +102,7 @@ def _subscribe(name: str, time: int, **more: int) -> Json:
     return {"op": "subscribe", "id": name, "time": time, "query": query, **more}
 
 
-def test_what_ends_by_time_is_taken_off_once(tmp_path: Path, memory: Path) -> None:
+def test_what_ends_by_time_is_taken_off_once(memory: Path) -> None:
     """Some end in every batch, also between survey and plan; those are unsubscribed or replaced."""
     events = [_subscribe(f"s{n}", 0, expires=n // 2) for n in range(40)]
     events += [_subscribe(f"b{n}", n, expires=n) for n in range(20)]  # it never sees anything
@@ -113,5 +111,5 @@ def test_what_ends_by_time_is_taken_off_once(tmp_path: Path, memory: Path) -> No
         events += [{"op": "publish", "id": f"o{n}", **at}, _subscribe(f"long{n}", n)]
     events += [{"op": "unsubscribe", "id": f"s{n}", "time": n} for n in range(0, 15)]
     events += [_subscribe(f"s{n}", n) for n in range(15, 20)]
-    run = start(tmp_path, memory, events, "time", 6, 2)
+    run = start(memory, events, "time", 6, 2)
     assert check(run, Random(1)) > 5
