@@ -20,7 +20,8 @@ def at_every_step(decided: Sequence[int], points: Iterable[str]) -> Iterator[Cra
     leads to it, the one that it is decided after, the one that exports, the one that takes in.
 
     A run with several changes, decided after the batches `decided`, shares the points out among
-    them: most crashes are then followed by a batch that goes through.
+    them. A batch may crash several times in a row, each time a step further on, over what the
+    tries before it left behind.
     """
     for n, point in enumerate(points):
         first = decided[n % len(decided)]
