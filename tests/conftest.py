@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -41,6 +44,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator of this test's own: the same numbers whichever tests ran before."""
     return np.random.default_rng(request.config.getoption("--seed"))
+
+
+@contextmanager
+def _in_memory() -> Iterator[Path]:
+    """A folder that is quick to write to."""
+    shared = Path("/dev/shm")
+    place = shared if os.access(shared, os.W_OK) else None
+    with TemporaryDirectory(prefix="nearcast-test-", dir=place) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """For the arenas of a test."""
+    with _in_memory() as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def module_memory() -> Iterator[Path]:
+    """For arenas that several tests of a module look at."""
+    with _in_memory() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -86,32 +86,32 @@ def random_runs(
 
 @pytest.mark.parametrize("order", ["time", "arrival"])
 @pytest.mark.parametrize("selection", ["dp", "gr", "si", "ra"])
-def test_local_adjustments_do_not_show(selection: str, order: Order, tmp_path: Path) -> None:
+def test_local_adjustments_do_not_show(selection: str, order: Order, memory: Path) -> None:
     balance = Balance(mode="local", selection=selection, side=16, **EAGER)
-    assert random_runs(tmp_path, "ps2stream", balance, order, 1)["migrate"]
+    assert random_runs(memory, "ps2stream", balance, order, 1)["migrate"]
 
 
-def test_both_phases_do_not_show(tmp_path: Path) -> None:
+def test_both_phases_do_not_show(memory: Path) -> None:
     balance = Balance(mode="auto", side=4, slack=1.0, **EAGER)
-    kinds = random_runs(tmp_path, "ps2stream", balance, "time", 4)
+    kinds = random_runs(memory, "ps2stream", balance, "time", 4)
     assert {"migrate", "split", "merge"} <= set(kinds), kinds
 
 
 @pytest.mark.parametrize("strategy", ["text-metric", "space-kd"])
-def test_baselines_can_be_adjusted_too(strategy: str, tmp_path: Path) -> None:
+def test_baselines_can_be_adjusted_too(strategy: str, memory: Path) -> None:
     balance = Balance(mode="local", side=8, **EAGER)
-    assert random_runs(tmp_path, strategy, balance, "time", 1)["migrate"]
+    assert random_runs(memory, strategy, balance, "time", 1)["migrate"]
 
 
 @pytest.mark.parametrize("order", ["time", "arrival"])
-def test_corner_shifts_and_splits_do_not_show(order: Order, tmp_path: Path) -> None:
+def test_corner_shifts_and_splits_do_not_show(order: Order, memory: Path) -> None:
     balance = Balance(mode="local", beta=0.0, **EAGER)
-    kinds = random_runs(tmp_path, "tornado", balance, order, 4)
+    kinds = random_runs(memory, "tornado", balance, order, 4)
     assert {"corner shift", "split/merge"} <= set(kinds), kinds
 
 
 @pytest.mark.parametrize("axis", ["vertical shift", "horizontal shift"])
-def test_shifts_do_not_show(axis: str, tmp_path: Path) -> None:
+def test_shifts_do_not_show(axis: str, memory: Path) -> None:
     """Two shards and one line: its boundary follows the objects."""
     rng = Random(axis)
     events = []
@@ -121,15 +121,15 @@ def test_shifts_do_not_show(axis: str, tmp_path: Path) -> None:
         box = [x - 3, y - 3, x + 3, y + 3]
         events.append(_subscribe(n, box, "a") if n % 4 == 0 else _publish(n, x, y, "a b"))
     balance = Balance(mode="local", beta=0.0, **EAGER)
-    kinds = run_log(tmp_path / "run", events, "tornado", balance, rng, shards=2)
+    kinds = run_log(memory / "run", events, "tornado", balance, rng, shards=2)
     assert set(kinds) == {axis}
 
 
 @pytest.mark.parametrize("mode", ["global", "auto"])
 @pytest.mark.parametrize("strategy", ["tornado", "tornado-uniform"])
-def test_new_partitions_do_not_show(strategy: str, mode: str, tmp_path: Path) -> None:
+def test_new_partitions_do_not_show(strategy: str, mode: str, memory: Path) -> None:
     balance = Balance(mode=mode, beta=0.0, **EAGER)
-    assert random_runs(tmp_path, strategy, balance, "time", 1)["new partitions"]
+    assert random_runs(memory, strategy, balance, "time", 1)["new partitions"]
 
 
 # -- logs that are hard to balance -------------------------------------------------------------
@@ -182,10 +182,10 @@ HARD = (whole_world, one_keyword, one_place)
 
 @pytest.mark.parametrize("strategy", ["ps2stream", "tornado"])
 @pytest.mark.parametrize("make", HARD, ids=lambda m: m.__name__)
-def test_what_is_hard_to_balance(make: Any, strategy: str, tmp_path: Path) -> None:
+def test_what_is_hard_to_balance(make: Any, strategy: str, memory: Path) -> None:
     rng = Random(f"{make.__name__} {strategy}")
     balance = Balance(mode="auto", side=32, slack=1.0, beta=0.0, **EAGER)
-    kinds = run_log(tmp_path, list(make(rng)), strategy, balance, rng)
+    kinds = run_log(memory, list(make(rng)), strategy, balance, rng)
     # Space cannot divide one place; words can.
     assert kinds or (strategy == "tornado" and make is one_place)
 
@@ -195,9 +195,9 @@ def test_what_is_hard_to_balance(make: Any, strategy: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("order", ["time", "arrival"])
 @pytest.mark.parametrize("mode", ["global", "auto"])
-def test_two_strategies_at_once_do_not_show(mode: str, order: Order, tmp_path: Path) -> None:
+def test_two_strategies_at_once_do_not_show(mode: str, order: Order, memory: Path) -> None:
     """A new one begins every few batches; the old one ends when it has few, or after a while."""
     balance = Balance(mode=mode, side=16, gain=0.0, few=0.4, every=5, **EAGER)
-    kinds = random_runs(tmp_path, "ps2stream", balance, order, 3)
+    kinds = random_runs(memory, "ps2stream", balance, order, 3)
     assert kinds["repartition"], kinds
     assert kinds["retire"], kinds

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.engine.contract import Miniature, difference, expected, told, write_log
 
 from nearcast.engine.live import Tailer
+from nearcast.engine.reports import Reports
 from nearcast.engine.settings import Settings
 from nearcast.engine.source import Feed
 from nearcast.index import INDEXES
 from nearcast.model.space import Space
-from nearcast.routing import ROUTERS, GridRouter
+from nearcast.routing import ROUTERS, CanPlan, GridRouter
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
+from nearcast.testing.strategies import event_logs, spaces
 
+Json = dict[str, Any]
+PLANNED = [name for name, router in ROUTERS.items() if issubclass(router, CanPlan)]
+KNN_INDEXES = [name for name, index in INDEXES.items() if "knn" in index.kinds]
 STRATEGIES: tuple[dict[str, str], ...] = (
     {},
     {"range": "random", "knn": "random"},
@@ -28,7 +39,7 @@ STRATEGIES: tuple[dict[str, str], ...] = (
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("order", ["time", "arrival"])
-def test_neither_shards_nor_batches_show(seed: int, order: Order, tmp_path: Path) -> None:
+def test_neither_shards_nor_batches_show(seed: int, order: Order, memory: Path) -> None:
     rng = Random(f"{seed} {order}")
     space = rng.choice(list(Space))
     events = random_log(seed, space, 80, rng.choice((0.0, 0.3)), late_controls=True)
@@ -37,11 +48,11 @@ def test_neither_shards_nor_batches_show(seed: int, order: Order, tmp_path: Path
         shards=rng.choice((1, 2, 3, 5)),
         strategies=STRATEGIES[seed % len(STRATEGIES)],
         order=order,
-        arena=str(tmp_path / "arena"),
+        arena=str(memory / "arena"),
     )
-    run = Miniature(settings, tmp_path)
-    (tmp_path / "in").mkdir()
-    log = write_log(tmp_path / "in" / "log.jsonl", events)
+    run = Miniature(settings, memory)
+    (memory / "in").mkdir()
+    log = write_log(memory / "in" / "log.jsonl", events)
     batch_events, splits = rng.choice((3, 10, 25, 1000)), rng.choice((1, 2, 3))
     if order == "time":
         run.plan(log, batch_events, splits)
@@ -51,41 +62,74 @@ def test_neither_shards_nor_batches_show(seed: int, order: Order, tmp_path: Path
     assert difference(told(run.out), expected(events, space, order)) == ""
 
 
-def _planned(kind: str, strategy: str, order: Order, folder: Path, shards: tuple[int, ...]) -> None:
-    """A run in which a plan, and with it moves, come in the middle of a random log."""
-    rng = Random(f"{strategy} {order}")
-    space = rng.choice(list(Space))
-    events = random_log(rng.randrange(1000), space, 120, rng.choice((0.0, 0.3)))
-    settings = Settings(
-        space=space,
-        shards=rng.choice(shards),
-        strategies={kind: strategy},
-        order=order,
-        warmup=rng.choice((1, 10)),
-        arena=str(folder / "arena"),
-    )
+def _run(
+    folder: Path, events: list[Json], settings: Settings, batch_events: int, rng: Random
+) -> Miniature:
+    """A run of a log with some batches repeated, on arenas that may be lost, against the oracle."""
     run = Miniature(settings, folder)
     (folder / "in").mkdir()
     log = write_log(folder / "in" / "log.jsonl", events)
-    if order == "time":
-        run.plan(log, 10, 2)
+    if settings.order == "time":
+        run.plan(log, batch_events, 2)
     else:
-        Tailer([log.parent], run.checkpoint, 10, 2).poll()
+        Tailer([log.parent], run.checkpoint, batch_events, 2).poll()
     for n in range(len(Feed(run.checkpoint))):
         run.batch(n)
         if rng.random() < 0.3:  # a batch that is repeated repeats its decisions
+            if rng.random() < 0.3:
+                shutil.rmtree(run.arenas)
             run.batch(n)
-    assert (run.checkpoint / "plans").exists()
-    assert difference(told(run.out), expected(events, space, order)) == ""
+    wanted = expected(events, settings.space, "time" if settings.order == "time" else "arrival")
+    assert difference(told(run.out), wanted) == ""
+    return run
 
 
-@pytest.mark.parametrize("router", ["kop", "sop", "dkm-sks"])
-@pytest.mark.parametrize("index", ["scan", "inverted", "grid-inverted", "rect-inverted", "pyramid"])
+def _moved(run: Miniature) -> int:
+    """Subscriptions that went to other shards."""
+    return sum(r.moved for record in Reports(run.checkpoint).all() for r in record.reports)
+
+
+@pytest.mark.parametrize("router", PLANNED)
+@pytest.mark.parametrize("index", KNN_INDEXES)
 @pytest.mark.parametrize("order", ["time", "arrival"])
 def test_a_plan_in_the_middle_does_not_show(
-    router: str, index: str, order: Order, tmp_path: Path
+    router: str, index: str, order: Order, memory: Path
 ) -> None:
-    _planned("knn", f"{router}+{index}", order, tmp_path, (2, 3))
+    rng = Random(f"{router} {index} {order}")
+    space = rng.choice(list(Space))
+    late = 0.3 if order == "arrival" else 0.0
+    events = random_log(rng.randrange(1000), space, 100, late, late > 0, crowd=True)
+    settings = Settings(
+        space=space,
+        shards=rng.choice((2, 3)),
+        strategies={"knn": f"{router}+{index}"},
+        order=order,
+        warmup=rng.randint(1, 25),
+        arena=str(memory / "arena"),
+    )
+    assert _moved(_run(memory, events, settings, rng.choice((4, 7, 10)), rng))
+
+
+@given(data=st.data())
+@hypothesis.settings(max_examples=12)
+def test_a_plan_anywhere_in_any_log_does_not_show(module_memory: Path, data: st.DataObject) -> None:
+    """Also where it comes too late, finds no subscriptions, or finds them all in one place."""
+    space = data.draw(spaces)
+    order = data.draw(st.sampled_from(["time", "arrival"]))
+    strategy = f"{data.draw(st.sampled_from(PLANNED))}+{data.draw(st.sampled_from(KNN_INDEXES))}"
+    late = 0.2 if order == "arrival" else 0.0
+    events = data.draw(event_logs(space, 30, late, late > 0, data.draw(st.booleans())))
+    with TemporaryDirectory(dir=module_memory) as folder:
+        settings = Settings(
+            space=space,
+            shards=data.draw(st.integers(2, 3)),
+            strategies={"knn": strategy},
+            order=order,
+            warmup=data.draw(st.integers(1, 8)),
+            arena=str(Path(folder, "arena")),
+        )
+        rng = data.draw(st.randoms(use_true_random=False))
+        _run(Path(folder), events, settings, data.draw(st.integers(2, 9)), rng)
 
 
 GRID_ROUTERS = [name for name, router in ROUTERS.items() if issubclass(router, GridRouter)]
@@ -100,12 +144,24 @@ GRID_ROUTERS = [name for name, router in ROUTERS.items() if issubclass(router, G
     ],
 )
 def test_a_table_of_cells_and_words_does_not_show(
-    strategy: str, order: Order, tmp_path: Path
+    strategy: str, order: Order, memory: Path
 ) -> None:
-    _planned("range", strategy, order, tmp_path, (2, 3, 5))
+    rng = Random(f"{strategy} {order}")
+    space = rng.choice(list(Space))
+    events = random_log(rng.randrange(1000), space, 120, rng.choice((0.0, 0.3)))
+    settings = Settings(
+        space=space,
+        shards=rng.choice((2, 3, 5)),
+        strategies={"range": strategy},
+        order=order,
+        warmup=rng.choice((1, 10)),
+        arena=str(memory / "arena"),
+    )
+    run = _run(memory, events, settings, 10, rng)
+    assert (run.checkpoint / "plans").exists()
 
 
-def test_a_cut_within_an_instant_does_not_show(tmp_path: Path) -> None:
+def test_a_cut_within_an_instant_does_not_show(memory: Path) -> None:
     """The window lets go at 5, but at 5 the subscription has ended, as the next batch says."""
     query = {"kind": "knn", "at": [0, 0], "k": 1, "window": 5}
     events = [
@@ -117,7 +173,7 @@ def test_a_cut_within_an_instant_does_not_show(tmp_path: Path) -> None:
     wanted = expected(events, "geographic")
     assert wanted.total() == 1
     for batch_events in (1, 2, 3, 4):
-        folder = tmp_path / f"{batch_events}"
+        folder = memory / f"{batch_events}"
         folder.mkdir()
         run = Miniature(Settings(shards=1, arena=str(folder / "arena")), folder)
         run.plan(write_log(folder / "log.jsonl", events), batch_events)

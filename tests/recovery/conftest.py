@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,15 +14,6 @@ from tests.recovery.disk import Disk
 @pytest.fixture(scope="session")
 def story(tmp_path_factory: pytest.TempPathFactory) -> stories.Story:
     return stories.make(tmp_path_factory.mktemp("story"))
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Path]:
-    """A folder that is quick to write to, for arenas."""
-    shared = Path("/dev/shm")
-    place = shared if os.access(shared, os.W_OK) else tmp_path
-    with TemporaryDirectory(prefix="nearcast-test-", dir=place) as folder:
-        yield Path(folder)
 
 
 @pytest.fixture

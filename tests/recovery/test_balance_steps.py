@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 from tests.engine.contract import Miniature, difference, expected, told, write_log
-from tests.recovery.story import script
+from tests.recovery.crashing import at_every_step, run_through
 
 from nearcast.engine import faults as points
 from nearcast.engine.balance import HOLDS_AFTER, Balancer
@@ -36,8 +36,25 @@ KINDS = {
 }
 
 
-def start(folder: Path, kind: str, memory: Path) -> tuple[Miniature, Counter[str]]:
-    """A run with its log planned, and what must come out of it."""
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A run, and what must come out of it."""
+
+    kind: str
+    run: Miniature
+    wanted: Counter[str]
+
+    def adjusted(self) -> list[int]:
+        """The batches after which it was decided."""
+        return [r.batch for r in Balancer(self.run.checkpoint, self.run.settings.balance).records()]
+
+    def check(self) -> None:
+        """Every notification once."""
+        assert difference(told(self.run.out), self.wanted) == ""
+
+
+def start(folder: Path, kind: str, memory: Path) -> Case:
+    """A run with its log planned."""
     strategy, balance, seed = KINDS[kind]
     events = random_log(seed, Space.GEOGRAPHIC, 160)
     settings = Settings(
@@ -46,51 +63,34 @@ def start(folder: Path, kind: str, memory: Path) -> tuple[Miniature, Counter[str
     folder.mkdir()
     run = Miniature(settings, folder)
     run.plan(write_log(folder / "log.jsonl", events), 10)
-    return run, expected(events, "geographic")
+    return Case(kind, run, expected(events, "geographic"))
 
 
-def adjusted(run: Miniature) -> list[int]:
-    """The batches after which it was decided."""
-    return [r.batch for r in Balancer(run.checkpoint, run.settings.balance).records()]
-
-
-@pytest.mark.parametrize("point", points.POINTS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_crashes_at_every_step(
-    kind: str, point: str, tmp_path: Path, memory: Path, faults: Path
-) -> None:
-    """In one run a crash at `point` in the batch that leads to an adjustment, in the one that it
-    is decided on, in the one that exports and in the one that takes in; then all arenas are lost.
-    """
-    still, wanted = start(tmp_path / "still", kind, memory / "still")
-    still.finish()
-    decided = adjusted(still)
-    assert decided
-    first = decided[len(decided) // 2]
-    batches = range(first - 1, first + HOLDS_AFTER + 1)
-    run, _ = start(tmp_path / "run", kind, memory / "run")
-    script(faults, [(point, n, "raise") for n in batches])
-    crashes = 0
-    while run.next < len(Feed(run.checkpoint)):
-        try:
-            run.batch(run.next)
-        except RuntimeError as error:
-            assert point in str(error)
-            crashes += 1
-            if crashes == 2:
-                shutil.rmtree(run.arenas, ignore_errors=True)
-    assert crashes == len(batches)
-    assert adjusted(run) == decided  # each decision once, the same as without crashes
-    assert difference(told(run.out), wanted) == ""
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_batches_repeated_as_a_whole(kind: str, tmp_path: Path, memory: Path) -> None:
-    """The sink had returned, Spark had not noted it: the batch comes once more."""
+@pytest.fixture(scope="module", params=KINDS)
+def repeated(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, module_memory: Path
+) -> Case:
+    """A run in which batches come again: the sink had returned, Spark had not noted it."""
+    folder = tmp_path_factory.mktemp("repeated") / "run"
+    kind: str = request.param
+    case = start(folder, kind, module_memory / str(list(KINDS).index(kind)))
     rng = Random(kind)
-    run, wanted = start(tmp_path / "run", kind, memory)
-    for n in range(len(Feed(run.checkpoint))):
+    for n in range(len(Feed(case.run.checkpoint))):
         for _ in range(rng.choice((1, 2, 3))):
-            run.batch(n)
-    assert adjusted(run)
-    assert difference(told(run.out), wanted) == ""
+            case.run.batch(n)
+    return case
+
+
+def test_batches_repeated_as_a_whole(repeated: Case) -> None:
+    assert repeated.adjusted()
+    repeated.check()
+
+
+def test_crashes_at_every_step(repeated: Case, tmp_path: Path, memory: Path, faults: Path) -> None:
+    """Each decision is made once, the same as without crashes."""
+    case = start(tmp_path / "run", repeated.kind, memory)
+    decided = repeated.adjusted()
+    whole = [n for n in decided if n + HOLDS_AFTER < len(Feed(case.run.checkpoint))]
+    run_through(case.run, faults, at_every_step(whole, points.POINTS))
+    assert case.adjusted() == decided
+    case.check()

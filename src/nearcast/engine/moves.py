@@ -20,6 +20,7 @@ from nearcast.engine.planning import ASK, TABLE, WARMUP, Samples, Surveyed, make
 from nearcast.engine.settings import Settings
 from nearcast.routing import CanMove, CanPlan, GridRouter, Load, Router, choose
 from nearcast.routing.balance import Counts
+from nearcast.routing.dkm.plan import PlannedRouter
 
 _KEEP = 5  # control files and exports of this many batches back are kept
 
@@ -156,15 +157,19 @@ class Controls:
         """The next step towards a plan of `kind`, or what keeps it up to date (`planning`)."""
         table = following.tables.get(kind, b"")
         if TABLE in order:  # shards exported by it: now it holds
-            following.tables[kind] = order[TABLE]
+            table = following.tables[kind] = order[TABLE]
         elif surveys:
             checkpoint = self.folder.parent
             following.orders[kind] = make_plan(router, checkpoint, batch, kind, surveys)
-        elif not table and self.settings.shards > 1:
-            if Samples(self.folder.parent).count(batch + 1) >= self._warmup:
-                following.orders[kind] = {ASK: True}
-        elif table and costs and any(costs) and isinstance(router, CanPlan):
-            following.tables[kind] = router.adjusted(np.array(costs))
+        elif not table and self.settings.shards > 1 and self._enough(batch):
+            following.orders[kind] = {ASK: True}
+        if table and costs and any(costs) and isinstance(router, PlannedRouter):
+            planned = type(router)(self.settings.shards, table)
+            following.tables[kind] = planned.adjusted(np.array(costs))
+
+    def _enough(self, batch: int) -> bool:
+        """Whether the objects up to `batch` are enough for a plan."""
+        return Samples(self.folder.parent).count(batch + 1) >= self._warmup
 
     def _look(
         self,

@@ -12,6 +12,7 @@ import numpy as np
 from nearcast.engine import faults
 from nearcast.engine.balance import PLAN, STATS
 from nearcast.engine.batch import Ordered, in_order, only
+from nearcast.engine.costs import Bill, add_costs, counted
 from nearcast.engine.envelope import Directions, Envelope
 from nearcast.engine.files import write_atomic
 from nearcast.engine.moves import Export, make_routers
@@ -25,9 +26,10 @@ from nearcast.index.arena import Arena, Part
 from nearcast.index.base import EVENTS, Changes
 from nearcast.index.notify import net
 from nearcast.kernels.ragged import gather
-from nearcast.routing import CanMove, CanPlan, GridRouter, Router, Sample, choose
+from nearcast.routing import CanMove, GridRouter, Router, Sample, choose
 from nearcast.routing.balance import CanBalance, CanReplan, Counts, Period
 from nearcast.routing.dkm.arrays import pack
+from nearcast.routing.dkm.plan import PlannedRouter
 from nearcast.routing.grid.cells import comes_to
 from nearcast.routing.grid.reporting import tells
 from nearcast.routing.grid.survey import survey_at
@@ -64,19 +66,14 @@ class Report(msgspec.Struct):
     counts: dict[str, Counts] = {}  # by kind
     moved: int = 0  # copies that went elsewhere, and bytes of their files
     moved_bytes: int = 0
-    costs: dict[str, list[float]] = {}  # added to each shard by a plan (told by shard 0)
-    ended: dict[str, float] = {}  # cost of what ended here, by a plan
+    costs: dict[str, list[float]] = {}  # by kind: added to C(w) of each shard, less taken away
 
 
 def costs_of(reports: list[Report]) -> dict[str, list[float]]:
     """By kind: what a batch added to the cost of each shard, less what it took away."""
     costs: dict[str, list[float]] = {}
     for report in reports:
-        for kind, added in report.costs.items():
-            costs[kind] = list(added)
-    for report in reports:
-        for kind, gone in report.ended.items():
-            costs.setdefault(kind, [0.0] * len(reports))[report.shard] -= gone
+        add_costs(costs, report.costs)
     return costs
 
 
@@ -110,8 +107,10 @@ class ShardStep:
             routers = make_routers(self.settings, directions.tables)
             views = {k: view_of(ordered, r, shard) for k, r in routers.items()}
             held = {k: len(i) for k, i in indexes.items()}
+            bills = open_bills(shard, directions, routers, indexes, manifest, moved, ordered)
             changes = self._match(indexes, routers, views, report)
             self._count(indexes, routers, held, ordered.now, report)
+            report.costs = {kind: bill.settle(ordered.now) for kind, bill in bills.items()}
             report.match_seconds = time.perf_counter() - matching
             self._gather(directions, routers, indexes, held, views, report)
             faults.reach("shard-matched", directions.batch)
@@ -119,6 +118,7 @@ class ShardStep:
             following = self._save(
                 shard, directions.batch, manifest, indexes, moved, ordered, report
             )
+            following.expiry = {kind: bill.expiry for kind, bill in bills.items()}
             faults.reach("shard-state-written", directions.batch)
             self._answer(shard, directions, routers, indexes, following.now, report)
             report.subscriptions = sum(len(i) for i in indexes.values())
@@ -165,6 +165,8 @@ class ShardStep:
         for kind, order in directions.orders.items():
             router, index = routers[kind], indexes[kind]
             slots = index.living(now - self.settings.grace_ms)
+            if ASK in order and isinstance(router, PlannedRouter):
+                slots = counted(index, now)
             name = f"{directions.batch:012d}-{shard:04d}-{uuid.uuid4().hex[:12]}.bin"
             path = self.checkpoint / "moves" / name
             if ASK in order:
@@ -248,7 +250,7 @@ class ShardStep:
         now: int,
         report: Report,
     ) -> None:
-        """What the batch made this shard do, and what the subscriptions that ended had cost."""
+        """What the batch made this shard do."""
         for kind, router in routers.items():
             ended, counts = indexes[kind].ended(), report.counts[kind]
             counts.controls = len(indexes[kind]) - held[kind] + len(ended)
@@ -259,9 +261,6 @@ class ShardStep:
             report.examined += counts.examined
             report.lookups += counts.lookups
             report.scanned += counts.scanned
-            if isinstance(router, CanPlan) and router.table and len(ended):
-                controls, _ = indexes[kind].rows(ended)
-                report.ended[kind] = float(router.costs(controls).sum())
 
     def _write_out(
         self,
@@ -280,9 +279,7 @@ class ShardStep:
                 report.route_seconds += envelope.seconds
                 for op, n in envelope.events.items():
                     report.events[op] = report.events.get(op, 0) + n
-                for kind, added in envelope.costs.items():
-                    before = report.costs.get(kind, [0.0] * len(added))
-                    report.costs[kind] = [a + b for a, b in zip(before, added, strict=True)]
+                add_costs(report.costs, envelope.costs)
 
     def _save(
         self,
@@ -335,6 +332,25 @@ class ShardStep:
         data = msgspec.msgpack.encode({k: snapshot(i) for k, i in indexes.items()})
         manifest.files, manifest.base = [files.write(batch, data)], batch
         manifest.snapshot_bytes, manifest.delta_bytes = len(data), 0
+
+
+def open_bills(
+    shard: int,
+    directions: Directions,
+    routers: dict[str, Router],
+    indexes: dict[str, LocalIndex],
+    manifest: Manifest,
+    moved: Moved,
+    ordered: Ordered,
+) -> dict[str, Bill]:
+    """For each kind that is planned, before its events are applied."""
+    bills = {}
+    for kind, router in routers.items():
+        if isinstance(router, PlannedRouter):
+            order = directions.orders.get(kind, {})
+            came = [t for t in (moved.controls.get(kind), ordered.controls) if t is not None]
+            bills[kind] = Bill(kind, shard, router, order, indexes[kind], manifest, came)
+    return bills
 
 
 def view_of(ordered: Ordered, router: Router, shard: int) -> Ordered:

@@ -41,6 +41,7 @@ class Manifest(msgspec.Struct):
     snapshot_bytes: int = 0
     delta_bytes: int = 0
     now: int = NEVER  # the latest time of any event so far
+    expiry: dict[str, int] = {}  # by planned kind: until then may a subscription end by time
 
 
 class StateFiles:

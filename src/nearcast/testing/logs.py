@@ -59,6 +59,7 @@ _ENTRIES = [
 _TEXTS = ("a", "A, b!", "hot dog", "Straße_c", "ﬁ9 b", "", "…", "İ a a", "ｂ。d")
 _WORDS = ("a", "b", "c", "d", "A", "Ａ", "straße", "ﬁ", "İ", "hot-dog", '"hot dog"', '"ß"', '"ﬁ"')
 _IDS = ("s0", "s1", "s2", "s3", "s4", 's"\\\n', "ß☃")
+_CROWD = (*_IDS, *(f"t{n}" for n in range(33)))
 _NAMES = ("o\t'\"\\", "é☃", "o")
 
 
@@ -66,13 +67,21 @@ class LogMaker:
     """Makes the events of one log, one after the other.
 
     `late` is the share of events that come after the log has passed their time; `late_controls`
-    says whether subscribes and unsubscribes may be among them.
+    says whether subscribes and unsubscribes may be among them. A `crowd` is forty ids for kNN
+    alone: enough for each of a few shards to have some that can move.
     """
 
     def __init__(
-        self, rng: Random, space: Space, late: float = 0.2, late_controls: bool = True
+        self,
+        rng: Random,
+        space: Space,
+        late: float = 0.2,
+        late_controls: bool = True,
+        crowd: bool = False,
     ) -> None:
         self.space = space
+        self.ids = _CROWD if crowd else _IDS
+        self.ranges = 0.0 if crowd else 0.5  # their share of all subscriptions
         self.late = late
         self.late_controls = late_controls
         self.clock = rng.choice((0, -5, 1_700_000_000_000))
@@ -98,7 +107,7 @@ class LogMaker:
             return self._publish(rng, time)
         if what < 0.3:
             return self._subscribe(rng, time)
-        return {"op": "unsubscribe", "id": rng.choice(_IDS), "time": _written(rng, time)}
+        return {"op": "unsubscribe", "id": rng.choice(self.ids), "time": _written(rng, time)}
 
     def _publish(self, rng: Random, time: int) -> Json:
         name = rng.choice(_NAMES) if rng.random() < 0.1 else f"o{self.count}"
@@ -115,12 +124,12 @@ class LogMaker:
         return event
 
     def _subscribe(self, rng: Random, time: int) -> Json:
-        query = self._range(rng) if rng.random() < 0.5 else self._knn(rng)
+        query = self._range(rng) if rng.random() < self.ranges else self._knn(rng)
         if rng.random() < 0.6:
             query["where"] = _where(rng, 3)
         event = {
             "op": "subscribe",
-            "id": rng.choice(_IDS),
+            "id": rng.choice(self.ids),
             "time": _written(rng, time),
             "query": query,
         }
@@ -235,9 +244,14 @@ def _written(rng: Random, time: int) -> int | str:
 
 
 def random_log(
-    seed: int, space: Space, events: int, late: float = 0.0, late_controls: bool = False
+    seed: int,
+    space: Space,
+    events: int,
+    late: float = 0.0,
+    late_controls: bool = False,
+    crowd: bool = False,
 ) -> list[Json]:
     """A log of valid events; the same for the same arguments."""
     rng = Random(seed)
-    maker = LogMaker(rng, space, late, late_controls)
+    maker = LogMaker(rng, space, late, late_controls, crowd)
     return [maker.event(rng) for _ in range(events)]

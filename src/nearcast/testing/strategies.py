@@ -29,9 +29,10 @@ def event_logs(
     max_events: int = 40,
     late: float = 0.2,
     late_controls: bool = True,
+    crowd: bool = False,
 ) -> list[Json]:
     """Valid events that favour edges (see `nearcast.testing.logs`), times out of order."""
-    maker = LogMaker(draw(_randoms), space, late, late_controls)
+    maker = LogMaker(draw(_randoms), space, late, late_controls, crowd)
     # Left to itself, a list has five elements or so: too few for results that change.
     least = draw(st.integers(0, max_events))
     return draw(st.lists(_randoms.map(maker.event), min_size=least, max_size=max_events))
