@@ -40,6 +40,7 @@ from nearcast.routing.ps2stream.adjust.strategies import Strategies, retire
 STATS = "stats"  # in an order: shards shall write statistics, of CELLS or for a PLAN
 CELLS, PLAN = "cells", "plan"
 HOLDS_AFTER = 2  # batches from a decision to the first one in which its table holds
+_COUNTS = ".counts"  # how names of their files end
 _DRAWN = 64  # cells along each axis that a record keeps of a table, at most
 
 
@@ -71,6 +72,22 @@ class Balancer:
         self.checkpoint = checkpoint
         self.folder = checkpoint / "balance"
         self.balance = balance
+
+    def first_counts(self, batch: int, counts: dict[str, list[Counts]]) -> dict[str, list[Counts]]:
+        """The counts of the first try of a batch: by them a repeated one decides the same.
+
+        An index that was built anew since then has other lists, and so counts otherwise.
+        """
+        if not self.balance.on or not counts:
+            return counts
+        path = self.folder / f"{batch:012d}{_COUNTS}"
+        if path.exists():
+            return msgspec.msgpack.decode(path.read_bytes(), type=dict[str, list[Counts]])
+        write_atomic(path, msgspec.msgpack.encode(counts))
+        for old in self.folder.glob(f"*{_COUNTS}"):
+            if int(old.name[:12]) < batch - 1:
+                old.unlink(missing_ok=True)
+        return counts
 
     def look(
         self, batch: int, kind: str, router: Router, counts: list[Counts], rest: Rest | None

@@ -109,6 +109,7 @@ class Controls:
         batch added to each shard by a plan, less what it took away; `counts` what each shard did.
         """
         control, written = self.at(batch)
+        counts = self.balancer.first_counts(batch, counts or {})
         routers = make_routers(self.settings, control.tables)
         following = Control(dict(control.tables), rests=dict(control.rests))
         if not loads and written:  # no row, so no shard heard of it: the next batch is told
@@ -128,12 +129,12 @@ class Controls:
                 order = control.orders.get(kind, {}) if written else {}
                 paths = [s.path for s in surveys or [] if s.kind == kind]
                 if STATS in order:
-                    done = (counts or {})[kind]
+                    done = counts[kind]
                     self._balance(batch, kind, router, order[STATS], paths, done, following)
                 else:
                     spent = (costs or {}).get(kind)
                     self._plan(batch, kind, router, order, paths, spent, following)
-                    done = (counts or {}).get(kind, [])
+                    done = counts.get(kind, [])
                     self._look(batch, kind, router, order, done, following)
         # Written also when it says nothing, if an earlier try of this batch said something.
         changed = following.tables != control.tables or following.rests != control.rests
