@@ -23,7 +23,7 @@ demo: setup ## a live city on this machine
 
 test: setup ## all tests: first those without a JVM, then those on Spark
 	$(run) $(pytest) -m "not spark" -n 2 --dist worksteal
-	$(run) $(pytest) -m spark
+	$(run) $(pytest) -m spark -n 2 --dist worksteal
 
 test-quick: setup ## the tests that need no JVM and no patience
 	$(pytest) -m "not spark and not slow" -n 2 --dist worksteal

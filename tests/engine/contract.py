@@ -12,40 +12,20 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
 
-from nearcast.engine.envelope import Envelope, unpack
-from nearcast.engine.route import RouteStep
 from nearcast.engine.settings import Settings
-from nearcast.engine.shard import ShardStep
-from nearcast.engine.sink import Sink
 from nearcast.engine.source import Feed
 from nearcast.engine.state import Manifest
+from nearcast.testing.one_process import OneProcess
 from nearcast.testing.oracle import Order, replay
 from nearcast.wire.logs import open_log
 from nearcast.wire.plan import Planner
 from nearcast.wire.splits import read_split
 
 Json = dict[str, Any]
-
-
-@dataclass(slots=True)
-class _Row:
-    report: bytes
-
-
-class _Frame:
-    """As much of a DataFrame as the sink uses."""
-
-    def __init__(self, reports: list[bytes]) -> None:
-        self.rows = [_Row(r) for r in reports]
-
-    def collect(self) -> list[_Row]:
-        return self.rows
 
 
 @dataclass(slots=True)
@@ -58,12 +38,16 @@ class Miniature:
     next: int = 0
 
     @property
+    def run(self) -> OneProcess:
+        return OneProcess(self.settings, self.folder)
+
+    @property
     def checkpoint(self) -> Path:
-        return self.folder / "checkpoint"
+        return self.run.checkpoint
 
     @property
     def out(self) -> Path:
-        return self.folder / "out"
+        return self.run.out
 
     @property
     def arenas(self) -> Path:
@@ -80,23 +64,11 @@ class Miniature:
     def batch(self, n: int) -> None:
         """Run batch `n`; it counts only when the sink has returned."""
         before = self.states.get(n, [Manifest()] * self.settings.shards)
-        route = RouteStep(self.settings, str(self.checkpoint), n)
-        sent: list[list[Envelope]] = [[] for _ in before]
-        for number, split in enumerate(Feed(self.checkpoint).read(n)):
-            decoded = read_split(split, self.settings.space, number)
-            for shard, envelope in route.envelopes(decoded, number, split.final):
-                sent[shard].append(unpack(envelope))
-        step = ShardStep(self.settings, str(self.checkpoint), "run", str(self.out))
-        reports, after = [], []
-        for shard, manifest in enumerate(before):
-            # As Spark does: the state goes through bytes, so nothing of a failed try sticks to it.
-            copy = msgspec.msgpack.decode(msgspec.msgpack.encode(manifest), type=Manifest)
-            following, report = step.process(shard, sent[shard], copy)
-            after.append(following)
-            reports.append(msgspec.msgpack.encode(report))
-        sink = Sink(self.settings, self.checkpoint, self.out)
-        sink(cast(DataFrame, _Frame(reports)), n)
-        self.states[n + 1] = after
+        splits = [
+            (read_split(split, self.settings.space, number), split.final)
+            for number, split in enumerate(Feed(self.checkpoint).read(n))
+        ]
+        self.states[n + 1] = self.run.batch(n, splits, before).states
         self.next = n + 1
 
     def finish(self) -> None:

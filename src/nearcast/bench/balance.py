@@ -16,22 +16,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.engine.balance import Balancer
-from nearcast.engine.envelope import Envelope, unpack
-from nearcast.engine.route import RouteStep
 from nearcast.engine.settings import Settings
-from nearcast.engine.shard import Report, ShardStep
-from nearcast.engine.sink import Sink
 from nearcast.engine.state import Manifest
 from nearcast.model.space import Space
 from nearcast.routing.balance import Balance, imbalance
+from nearcast.testing.one_process import OneProcess
 from nearcast.wire.decode import Decoded
 from nearcast.wire.tables import CONTROLS, REJECTS, empty, join
 from nearcast.workload.range_queries import (
@@ -60,54 +56,6 @@ class Setting:
     strategies: tuple[str, ...] = ("ps2stream", "tornado")
     modes: tuple[str, ...] = ("off", "auto")
     balance: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class _Row:
-    report: bytes
-
-
-class _Frame:
-    """As much of a DataFrame as the sink uses."""
-
-    def __init__(self, reports: list[bytes]) -> None:
-        self.rows = [_Row(r) for r in reports]
-
-    def collect(self) -> list[_Row]:
-        """The reports of the shards."""
-        return self.rows
-
-
-@dataclass(slots=True)
-class InProcess:
-    """A run of the engine's steps without Spark."""
-
-    settings: Settings
-    folder: Path
-    states: list[Manifest] = field(default_factory=list)
-    done: int = 0
-
-    def batch(self, splits: list[Decoded]) -> tuple[list[Report], list[float]]:
-        """The next batch: what its shards report, and the processor time of each."""
-        if not self.states:
-            self.states = [Manifest()] * self.settings.shards
-        checkpoint, out = self.folder / "checkpoint", self.folder / "out"
-        route = RouteStep(self.settings, str(checkpoint), self.done)
-        sent: list[list[Envelope]] = [[] for _ in self.states]
-        for number, decoded in enumerate(splits):
-            for shard, envelope in route.envelopes(decoded, number):
-                sent[shard].append(unpack(envelope))
-        step = ShardStep(self.settings, str(checkpoint), "run", str(out))
-        reports, seconds = [], []
-        for shard, manifest in enumerate(self.states):
-            started = time.process_time()
-            self.states[shard], report = step.process(shard, sent[shard], manifest)
-            seconds.append(time.process_time() - started)
-            reports.append(report)
-        frame = _Frame([msgspec.msgpack.encode(r) for r in reports])
-        Sink(self.settings, checkpoint, out)(cast(Any, frame), self.done)
-        self.done += 1
-        return reports, seconds
 
 
 def splits_of(stream: Shifting, batch: int, hashes: NDArray[np.uint64]) -> list[Decoded]:
@@ -159,19 +107,21 @@ def measure(
             balance=Balance.from_json({**setting.balance, "mode": mode}),
             arena=str(Path(folder, "arena")),
         )
-        run = InProcess(settings, Path(folder))
+        run = OneProcess(settings, Path(folder))
+        states = [Manifest()] * setting.shards
         loads: list[list[float]] = []
         slowest, moved, moved_bytes = [], 0, 0
         for n in range(setting.batches):
-            reports, seconds = run.batch(splits_of(stream, n, hashes))
+            splits = [(split, False) for split in splits_of(stream, n, hashes)]
+            states, reports, seconds = run.batch(n, splits, states)
             loads.append([r.counts["range"].load for r in reports])
             slowest.append(max(seconds))
             moved += sum(r.moved for r in reports)
             moved_bytes += sum(r.moved_bytes for r in reports)
             each = ", ".join(f"{s:.3f}" for s in seconds)
             say(f"{strategy} {mode} batch {n}: {imbalance(loads[-1]):.2f}; seconds {each}")
-        records = Balancer(Path(folder, "checkpoint"), settings.balance).records()
-        wrong = check(stream, setting.batches, Path(folder, "out", "notifications"))
+        records = Balancer(run.checkpoint, settings.balance).records()
+        wrong = check(stream, setting.batches, run.out / "notifications")
     timed = slowest[stream.phase :]  # the first phase has the start and the plan
     kinds = Counter(d["kind"] for r in records for d in r.decisions)
     return {
