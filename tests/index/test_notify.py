@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -14,7 +18,7 @@ from hypothesis import strategies as st
 from nearcast.index import INDEXES
 from nearcast.index.arena import Memory
 from nearcast.index.base import ENTER, LEAVE, MATCH, Changes
-from nearcast.index.notify import NOTIFICATIONS, net, render, tabulate
+from nearcast.index.notify import NOTIFICATIONS, net, render, tabulate, write_rows
 from nearcast.model.space import Space
 from nearcast.testing.cases import publish, query_for, subscribe
 from nearcast.testing.drive import notifications, plan, step
@@ -98,6 +102,17 @@ def read(row: Json) -> Json:
     return row
 
 
+def written(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+    """Rows of a Parquet file of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.parquet")
+        write_rows(batches, path)
+        table = pq.read_table(path)
+    assert table.schema == NOTIFICATIONS
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return rows
+
+
 @pytest.mark.parametrize(("name", "kind"), CASES)
 @settings(max_examples=8, suppress_health_check=[HealthCheck.too_slow])
 @given(space=spaces, data=st.data())
@@ -109,10 +124,8 @@ def test_columns_say_what_lines_say(
     for batch in plan(log, space, cuts=[len(log) // 2]):
         changes = step(index, batch)
         lines = render(index, changes).tobytes().decode().splitlines()
-        table = tabulate(index, changes)
-        assert table.schema == NOTIFICATIONS
         from_lines = [read(json.loads(line)) for line in lines]
-        assert from_lines == [read(row) for row in table.to_pylist()]
+        assert from_lines == [read(row) for row in written([tabulate(index, changes)])]
         assert from_lines == [read(n) for n in notifications(index, changes)]
         index.close()
 
@@ -129,7 +142,7 @@ def test_a_line_by_hand() -> None:
         b'{"id":"s\\"1","event":"enter","object":"o\\n1","time":0,"distance":5.0,'
         b'"owner":"me","meta":{"n":[1,null]}}\n'
     )
-    assert tabulate(index, changes).to_pylist() == [
+    assert written([tabulate(index, changes)]) == [
         {
             "id": 's"1',
             "event": "enter",
@@ -148,4 +161,19 @@ def test_nothing_to_tell(kind: str) -> None:
     [batch] = plan([publish("o", 0)], Space.PLANAR)
     changes = net(step(index, batch))
     assert render(index, changes).tobytes() == b""
-    assert tabulate(index, changes).num_rows == 0
+    assert written([tabulate(index, changes)]) == []
+
+
+def test_many_matches_of_one_object() -> None:
+    """Its id is written once, however often it is told; files may have rows of both kinds."""
+    log = [subscribe(f"s{n}", 0, query_for("range"), meta={"n": n}) for n in range(10)]
+    log += [publish('o"', 1), publish("p", 1)]
+    batches = []
+    for kind in ("range", "knn"):
+        index = INDEXES["inverted"](kind, Space.PLANAR, Memory())
+        [batch] = plan(log, Space.PLANAR)
+        batches.append(tabulate(index, step(index, batch)))
+    assert len(batches[0]["object"].dictionary) == 2
+    rows = written(batches)
+    assert [r["object"] for r in rows] == 10 * ['o"'] + 10 * ["p"]
+    assert [r["meta"] for r in rows] == 2 * [f'{{"n":{n}}}' for n in range(10)]

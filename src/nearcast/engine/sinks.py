@@ -10,11 +10,10 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nearcast.index import LocalIndex
 from nearcast.index.base import Changes
-from nearcast.index.notify import NOTIFICATIONS, render, tabulate
+from nearcast.index.notify import render, tabulate, write_rows
 from nearcast.model.errors import NearcastError
 
 TEMPORARY = "_tmp"
@@ -40,8 +39,7 @@ class BatchFiles:
         with explained(self.out):
             path = self._temporary()
             if self.format == "parquet":
-                table = pa.Table.from_batches([tabulate(i, c) for i, c in parts], NOTIFICATIONS)
-                pq.write_table(table, path, compression="zstd")
+                write_rows([tabulate(i, c) for i, c in parts], path)
             else:
                 with path.open("wb") as file:
                     for index, changes in parts:

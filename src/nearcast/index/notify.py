@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nearcast.index.base import ENTER, EVENTS, LEAVE, MATCH, Changes, LocalIndex
@@ -24,7 +27,15 @@ NOTIFICATIONS = pa.schema(
         ("meta", pa.string()),  # JSON text
     ]
 )
-
+# The same with what repeats as codes: so it is written, and reads back as NOTIFICATIONS.
+_CODED = pa.schema(
+    [
+        ("id", pa.large_string()),
+        ("event", pa.dictionary(pa.int8(), pa.string())),
+        ("object", pa.dictionary(pa.int32(), pa.large_string())),
+        *(NOTIFICATIONS.field(name) for name in ("time", "distance", "owner", "meta")),
+    ]
+)
 
 _NAME_BITS = np.uint64(33)  # of a place in `names`, below the 31 of a slot
 
@@ -88,36 +99,64 @@ def _text(
     data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> pa.Array:
     """Strings from their JSON form."""
-    column = string_column(*gather(data, starts, lengths)).cast(pa.large_string())
-    odd = pc.match_substring(column, "\\")
-    if pc.any(odd).as_py():
+    offsets, text = gather(data, starts, lengths)
+    column = string_column(offsets, text).cast(pa.large_string())
+    if (text == ord("\\")).any():
+        odd = pc.match_substring(column, "\\")
         plain = [msgspec.json.decode(f'"{t}"'.encode()) for t in column.filter(odd).to_pylist()]
         column = pc.replace_with_mask(column, odd, pa.array(plain, pa.large_string()))
-    return column.cast(pa.string())
+    return column
+
+
+def _objects(changes: Changes) -> pa.Array:
+    """Ids of the objects: of many matches in a row that are one object's, it is made once."""
+    starts, lengths = changes.name_starts, changes.name_lengths
+    first = np.flatnonzero(np.diff(starts, prepend=-1))
+    if 2 * len(first) > len(starts):
+        return _text(changes.names, starts, lengths).dictionary_encode()
+    codes = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(first, append=len(starts)))
+    names = _text(changes.names, starts[first], lengths[first])
+    return pa.DictionaryArray.from_arrays(pa.array(codes), names)
 
 
 def tabulate(index: LocalIndex, changes: Changes) -> pa.RecordBatch:
-    """The same notifications as rows of NOTIFICATIONS."""
+    """The same notifications as rows, coded; see `write_rows`."""
     texts = index.texts(changes.slot)
     n = len(changes)
     owner, meta = pa.nulls(n, pa.string()), pa.nulls(n, pa.string())
     if texts.tail_lengths.any():
         tails = gather(texts.text, texts.starts + texts.id_lengths, texts.tail_lengths)
         owner, meta = _echoes(string_column(*tails).to_pylist())
-    distance = pa.array(changes.distance, mask=changes.event != ENTER)
-    events = pa.array(EVENTS).take(pa.array(changes.event))
     return pa.RecordBatch.from_arrays(
         [
             _text(texts.text, texts.starts, texts.id_lengths),
-            events,
-            _text(changes.names, changes.name_starts, changes.name_lengths),
+            pa.DictionaryArray.from_arrays(pa.array(changes.event.view(np.int8)), list(EVENTS)),
+            _objects(changes),
             pa.array(changes.time),
-            distance,
+            pa.array(changes.distance, mask=changes.event != ENTER),
             owner,
             meta,
         ],
-        schema=NOTIFICATIONS,
+        schema=_CODED,
     )
+
+
+def write_rows(batches: list[pa.RecordBatch], path: Path) -> None:
+    """A Parquet file of what `tabulate` made, whose columns are NOTIFICATIONS.
+
+    A row group a batch at least: codes mean something else in each. Ids hardly repeat within one,
+    and looking for those that do takes longer than the rest.
+    """
+    with pq.ParquetWriter(
+        path,
+        _CODED,
+        compression="zstd",
+        use_dictionary=["event", "object"],
+        write_statistics=["time"],
+        store_schema=False,
+    ) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 def _echoes(tails: list[bytes]) -> tuple[pa.Array, pa.Array]:
