@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -35,8 +36,8 @@ class Lists:
     def add(self, key: int, slot: int, box: Box = (0, 0, 1, 1)) -> None:
         table, pool, meta = self.state.table, self.state.pool, self.state.meta
         if (meta[pl.KEYS] + 1) * 10 > len(table) * 8:
-            wider = np.zeros((2 * len(table), pl.ROW), np.uint64)
-            pl.rehash(table, wider)
+            wider = np.concatenate([table, np.zeros_like(table)])
+            pl.stretch(wider, len(table))
             self._set(wider, pool, meta)
         while pl.add(self.state, np.uint64(key), slot, np.array(box, np.float32)) < 0:
             self.grown += 1
@@ -120,19 +121,26 @@ def test_an_addition_without_room_changes_no_list() -> None:
     assert lists.state.meta[pl.LIVE] == 1
 
 
-@quick
-@given(st.sets(st.integers(1, 2**64 - 1), min_size=1, max_size=12))
-def test_find_and_rehash(found: set[int]) -> None:
-    old = np.zeros((16, 3), np.uint64)
-    for n, key in enumerate(sorted(found)):
-        row = pl.find(old, np.uint64(key))
+# Among them many whose search begins at the end of a table and goes on at its beginning.
+keys = st.integers(1, 2**64 - 1) | st.integers(2**64 - 2**60, 2**64 - 1) | st.integers(1, 2**60)
+
+
+@settings(max_examples=200)
+@given(st.sets(keys, max_size=14), st.integers(0, 40), st.randoms(use_true_random=False))
+def test_find_and_stretch(found: set[int], more: int, random: Random) -> None:
+    came = sorted(found)
+    random.shuffle(came)
+    table = np.zeros((16, 3), np.uint64)
+    for n, key in enumerate(came):
+        row = pl.find(table, np.uint64(key))
         assert row < 0
-        old[-1 - row] = key, n, 2 * n
-    new = np.zeros((32, 3), np.uint64)
-    pl.rehash(old, new)
-    for table in (old, new):
-        for n, key in enumerate(sorted(found)):
-            assert table[pl.find(table, np.uint64(key))].tolist() == [key, n, 2 * n]
+        table[-1 - row] = key, n, 2 * n
+    wider = np.concatenate([table, np.zeros((more, 3), np.uint64)])
+    pl.stretch(wider, 16)
+    for either in (table, wider):
+        for n, key in enumerate(came):
+            assert either[pl.find(either, np.uint64(key))].tolist() == [key, n, 2 * n]
+        assert np.count_nonzero(either.any(axis=1)) == len(came)  # nothing is left behind
 
 
 @quick

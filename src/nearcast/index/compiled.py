@@ -180,9 +180,9 @@ class CompiledIndex(LocalIndex):
         keys = words * (cells_of(self.layout) if self._results else self.most_cells)
         lists, tops = self._index.lists, self._lists_meta
         if (int(self._post_meta[posting.WORDS]) + words) * 10 > len(self._index.words) * 7:
-            old = self._index.words.copy()
+            before = len(self._index.words)
             size = _power((int(self._post_meta[posting.WORDS]) + words) * 10 // 7 + 1)
-            pl.rehash(old, self.storage.table("words", posting.WORD_ROW, size))
+            pl.stretch(self.storage.array("words", np.uint64, posting.WORD_ROW, size), before)
         elif (int(tops[pl.KEYS]) + keys) * 10 > len(lists.table) * 8:
             self._grow_keys(keys)
         else:
@@ -199,11 +199,12 @@ class CompiledIndex(LocalIndex):
 
     def _grow_keys(self, more: int) -> None:
         """A table for so many more keys."""
-        old = self._index.lists.table.copy()
+        before, marks = len(self._index.lists.table), len(self._index.lists.marks)
         needed = (int(self._lists_meta[pl.KEYS]) + more) * 10 // 8 + 1
-        new = self.storage.table("keys", pl.ROW, max(needed, len(old) * 9 // 8))
-        pl.rehash(old, new)
-        pl.mark_all(new, self.storage.table("marks", 1, _power(len(new)) // 8))
+        keys = self.storage.array("keys", np.uint64, pl.ROW, max(needed, before * 9 // 8))
+        pl.stretch(keys, before)
+        if _power(len(keys)) // 8 != marks:
+            pl.mark_all(keys, self.storage.table("marks", 1, _power(len(keys)) // 8))
 
     def _make_room(self, more: int) -> None:
         """Room on the lists for so many keys, and as many entries, at least."""

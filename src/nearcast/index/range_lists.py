@@ -49,7 +49,7 @@ _FINEST = -22  # level n has cells of 2^(n + _FINEST) a side
 ROOT = 63  # one cell for everything
 _STEP = 4  # one of so many levels is used
 _REACH = 2.0  # a box is at most so many times as long as its cells
-CELLS = 36  # at most, for a region of at most four boxes
+CELLS = 64  # at most, for a region of at most four boxes
 _AGAIN = 4  # when there are so many times as many subscriptions, cells are chosen again
 _SAMPLE = 4096  # boxes looked at for that
 
@@ -67,7 +67,8 @@ def _level(side: float) -> int:
 def level_of(grid: int, width: float, height: float) -> int:
     """The level for a box, of those that are a multiple of _STEP away from `grid`.
 
-    It then touches one to nine of the cells, which are from half to eight times as long as it is.
+    It then touches one to nine of the cells, which are from half to eight times as long as it is;
+    sixteen, if its sides came out shorter by rounding.
     """
     level = _level(max(width, height) / _REACH)
     return min(level + (grid - level) % _STEP, ROOT)

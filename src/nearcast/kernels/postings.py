@@ -66,14 +66,41 @@ def find(table: NDArray[np.uint64], key: np.uint64) -> int:
     return -1 - row
 
 
+@njit
+def stretch(table: NDArray[np.uint64], before: int) -> None:
+    """Spread a table that fills the first `before` rows over all of `table`, in place.
+
+    The rest of `table` is empty. Rows are in the order of their homes, and a longer table has all
+    homes further down: so they are moved to its end, and from there, one after the other, to
+    their new homes, which never lie beyond the row that was just read. Memory is touched in order,
+    and hardly any that is new: for a second table of gigabytes that would take seconds.
+    """
+    first = 0  # rows of the beginning may belong to the end, beyond which there was none
+    while table[first, 0] != _NONE:
+        first += 1
+    aside = table[:first].copy()
+    shift = len(table) - before
+    for i in range(before - 1, first - 1, -1):
+        for c in range(table.shape[1]):
+            table[i + shift, c] = table[i, c]
+    table[: first + shift] = _NONE
+    row = np.empty(table.shape[1], np.uint64)
+    for i in range(first + shift, len(table)):
+        if table[i, 0] != _NONE:
+            for c in range(len(row)):
+                row[c] = table[i, c]
+                table[i, c] = _NONE
+            _put(table, row)
+    for i in range(first):
+        _put(table, aside[i])
+
+
 @njit(lean=True)
-def rehash(old: NDArray[np.uint64], new: NDArray[np.uint64]) -> None:
-    """Put every row of `old` into the empty, larger `new`."""
-    for i in range(len(old)):
-        if old[i, 0] != _NONE:
-            row = -1 - find(new, old[i, 0])
-            for c in range(old.shape[1]):
-                new[row, c] = old[i, c]
+def _put(table: NDArray[np.uint64], row: NDArray[np.uint64]) -> None:
+    """Put a row whose key is new into a table."""
+    at = -1 - find(table, row[0])
+    for c in range(len(row)):
+        table[at, c] = row[c]
 
 
 @njit(lean=True)
