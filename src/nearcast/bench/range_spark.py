@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from nearcast.bench.replaying import batches_of, objects_of, plan_only, replay, write_warm
 from nearcast.engine import Engine
+from nearcast.engine.engine import BATCH_EVENTS
 from nearcast.index.base import asked_by
 from nearcast.kernels.ragged import gather
 from nearcast.model.errors import NearcastError
@@ -41,9 +42,9 @@ class Setting:
     """One run; the strategy is the default one unless it is named."""
 
     queries: int = 1_000_000
-    objects: int = 250_000
+    objects: int = 1_000_000
     seed: int = 7
-    batch_events: int = 60_000
+    batch_events: int = BATCH_EVENTS
     strategy: str | None = None
     keep: str | None = None
 

@@ -17,7 +17,7 @@ from nearcast.model.errors import Invalid
 from nearcast.model.space import Space
 from nearcast.wire.decode import Decoded, Publishes, SplitBuilder, misplaced, why_misplaced
 from nearcast.wire.jsonl import LINE_BITS, decode_values
-from nearcast.wire.shapes import EventShape, Query, SubscribeShape, explain
+from nearcast.wire.shapes import EventShape, Query, SubscribeShape, UnsubscribeShape, explain
 from nearcast.wire.tables import LIMIT, numbers
 from nearcast.wire.times import timestamps_ms, to_ms
 
@@ -51,7 +51,7 @@ def decode_columns(
     others = batch.take(pa.array(rest)) if len(rest) < batch.num_rows else batch
     for n, event in zip(rest.tolist(), _events(others), strict=True):
         try:
-            builder.control(event if isinstance(event, SubscribeShape) else _event(event), base | n)
+            builder.control(_event(event) if isinstance(event, dict) else event, base | n)
         except Invalid as error:
             refuse(n, str(error))
     objects = batch if len(rest) == 0 else batch.take(pa.array(at))
@@ -91,9 +91,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | dict[str, Any]]:
-    """Rows that are no objects: subscribes whose columns have the expected types at once, the
-    others (and all that is odd) as JSON would give them, for a closer look."""
+def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | UnsubscribeShape | dict[str, Any]]:
+    """Rows that are no objects: at once where columns have the expected types, the others (and
+    all that is odd) as JSON would give them, for a closer look."""
     usual = {"op": _is_string, "id": _is_string, "time": pa.types.is_integer, "query": _is_string}
     rare = {"expires": pa.types.is_integer, "owner": _is_string, "meta": _is_string}
     names = batch.schema.names
@@ -110,7 +110,11 @@ def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | dict[str, Any]]:
         for n in (*usual, *rare)
     ]
     for n, (op, id_, time, query, expires, owner, meta) in enumerate(zip(*columns, strict=True)):
-        if op == "subscribe" and id_ and len(id_) <= 256 and time is not None and query:
+        named = id_ and len(id_) <= 256 and time is not None
+        if op == "unsubscribe" and named:
+            yield UnsubscribeShape(id_, time)
+            continue
+        if op == "subscribe" and named and query:
             try:
                 asked = _QUERY.decode(query)
                 extra = None if meta is None else _META.decode(meta)
