@@ -111,7 +111,7 @@ def _text(
 def _objects(changes: Changes) -> pa.Array:
     """Ids of the objects: of many matches in a row that are one object's, it is made once."""
     starts, lengths = changes.name_starts, changes.name_lengths
-    first = np.flatnonzero(np.diff(starts, prepend=-1))
+    first = np.flatnonzero(np.append(True, starts[1:] != starts[:-1])[: len(starts)])
     if 2 * len(first) > len(starts):
         return _text(changes.names, starts, lengths).dictionary_encode()
     codes = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(first, append=len(starts)))
