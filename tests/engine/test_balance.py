@@ -93,7 +93,7 @@ def test_local_adjustments_do_not_show(selection: str, order: Order, memory: Pat
 
 def test_both_phases_do_not_show(memory: Path) -> None:
     balance = Balance(mode="auto", side=4, slack=1.0, **EAGER)
-    kinds = random_runs(memory, "ps2stream", balance, "time", 4)
+    kinds = random_runs(memory, "ps2stream", balance, "time", 2)
     assert {"migrate", "split", "merge"} <= set(kinds), kinds
 
 

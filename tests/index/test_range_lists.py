@@ -108,7 +108,7 @@ def test_positions_at_the_last_digit_of_an_edge(corners: list[tuple[float, ...]]
 
 
 def test_more_matches_than_there_is_room_for_at_first() -> None:
-    many = 20_000  # also more than are read at a time
+    many = 6_000  # also more than are read at a time
     log = [subscribe(f"s{n}", 0, box(0, 0, 1, 1, "w")) for n in range(many)]
     log += [publish(f"o{n}", 1, 0.5, 0.5, "w") for n in range(3)]
     assert many > len(make_search(1).hit)
