@@ -1,4 +1,7 @@
-"""Everything that README and the pages of the guide print is run here, in order, page by page."""
+"""Everything that README and the pages of the guide print is run here, in order, page by page.
+
+What README prints runs as there, in processes of their own; the other pages share a session.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+from nearcast.cli import main
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -54,7 +63,18 @@ def run_live(args: list[str], folder: Path) -> None:
     assert json.loads((folder / "live-out" / "summary.json").read_text())["events"]["publish"] == 1
 
 
-def run_line(line: str, folder: Path) -> None:
+def in_full(words: list[str], folder: Path) -> list[str]:
+    """A command with its files in `folder`: Spark's workers were started elsewhere."""
+    files = (".jsonl", ".gz", ".parquet")
+    folders = ("--out", "--checkpoint", "--keep")
+    return [
+        str(folder / word) if word.endswith(files) or before in folders else word
+        for before, word in zip(["", *words], words, strict=False)
+    ]
+
+
+def run_line(line: str, folder: Path, apart: bool) -> None:
+    """Run a command in `folder`: in a process of its own, or here, where Spark runs already."""
     words = shlex.split(line, comments=True)
     if not words:
         return
@@ -65,21 +85,22 @@ def run_line(line: str, folder: Path) -> None:
     args = [sys.executable, "-m", *words]
     if words[1] == "run":
         run_live(args, folder)
-    else:
+    elif apart:
         call(args, folder)
+    else:
+        assert main(in_full(words[1:], folder)) == 0, line
 
 
-@pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     ["README.md", "docs/guide.md", "docs/knn.md", "docs/range.md", "docs/papers/dkm-sks.md"],
 )
-def test_page(page: str, tmp_path: Path) -> None:
+def test_page(page: str, tmp_path: Path, spark: SparkSession) -> None:
     for language, text in blocks(page):
         if language == "sh":
             for line in text.splitlines():
-                run_line(line, tmp_path)
+                run_line(line, tmp_path, apart=page == "README.md")
         elif language == "python":
             call([sys.executable, "-c", text], tmp_path)
         elif language == "toml":
