@@ -67,12 +67,14 @@ class Measured:
 
 def measure(name: str, stream: Stream, passes: int) -> Measured:
     """Put one index through the stream."""
-    index = INDEXES[name]("range", Space.PLANAR, Memory())
+    memory = Memory()
+    index = INDEXES[name]("range", Space.PLANAR, memory)
     started = time.perf_counter()
     for controls in stream.subscribes:
         index.apply(controls, np.zeros(controls.num_rows, np.int32))
         index.close()
     inserted = time.perf_counter() - started
+    memory.settle()
     seconds, work, found = [], Work(), (np.empty(0, np.int64), np.empty(0, np.int64))
     for n in range(passes):
         took, found, done = _pass(index, stream)
