@@ -9,10 +9,8 @@ from typing import Any, NoReturn
 
 from nearcast import __version__
 from nearcast.bench.cli import add_options, run_bench
-from nearcast.model.arguments import natural, positive
+from nearcast.model.arguments import PROG, natural, positive
 from nearcast.model.errors import NearcastError
-
-PROG = "nearcast"
 
 
 class _Parser(argparse.ArgumentParser):

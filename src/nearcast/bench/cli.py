@@ -6,12 +6,12 @@ import argparse
 import json
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
-from nearcast.model.arguments import natural, positive
+from nearcast.model.arguments import PROG, natural, positive
 
-PROG = "nearcast"
 _BENCHES = ["pipeline", "dkm-sks", "range-index", "ps2stream", "tornado", "balance"]
 
 
@@ -100,14 +100,21 @@ def run_bench(args: argparse.Namespace) -> int:
         return _bench_balance(args)
     from nearcast.bench.pipeline import run_pipeline
 
-    for figure in run_pipeline(
-        objects=args.objects or 1_000_000,
-        subscriptions=args.subscriptions or 1_000_000,
-        seed=args.seed,
-        keep=args.keep,
-        batch_events=args.batch_events,
-        quiet=args.json,
-    ):
+    return _print(
+        run_pipeline(
+            objects=args.objects or 1_000_000,
+            subscriptions=args.subscriptions or 1_000_000,
+            seed=args.seed,
+            keep=args.keep,
+            batch_events=args.batch_events,
+            quiet=args.json,
+        )
+    )
+
+
+def _print(figures: Iterable[dict[str, Any]]) -> int:
+    """Each as a line as soon as it is there; the exit code."""
+    for figure in figures:
         print(json.dumps(figure), flush=True)
     return 0
 
@@ -181,9 +188,7 @@ def _bench_range_index(args: argparse.Namespace) -> int:
             strategy=args.strategy[-1] if args.strategy else None,
             keep=args.keep,
         )
-        for figure in range_spark.run_spark(piped, say):
-            print(json.dumps(figure), flush=True)
-        return 0
+        return _print(range_spark.run_spark(piped, say))
     if args.full:
         whole = range_full.Setting(
             queries=args.queries or args.subscriptions or range_full.Setting().queries,
@@ -192,9 +197,7 @@ def _bench_range_index(args: argparse.Namespace) -> int:
             workers=args.workers or range_full.Setting().workers,
             seed=args.seed,
         )
-        for figure in range_full.run_full(whole, say):
-            print(json.dumps(figure), flush=True)
-        return 0
+        return _print(range_full.run_full(whole, say))
     setting = Setting(
         queries=args.queries or args.subscriptions or Setting().queries,
         objects=args.objects or Setting().objects,
@@ -203,9 +206,7 @@ def _bench_range_index(args: argparse.Namespace) -> int:
         churn=args.churn,
         indexes=tuple(args.index),
     )
-    for figure in run(setting, say):
-        print(json.dumps(figure), flush=True)
-    return 0
+    return _print(run(setting, say))
 
 
 def _bench_paper(args: argparse.Namespace) -> int:
@@ -251,6 +252,4 @@ def _bench_balance(args: argparse.Namespace) -> int:
         figures = run_replay(setting, args.minutes, args.keep, say)
     else:
         figures = run(setting, say)
-    for figure in figures:
-        print(json.dumps(figure), flush=True)
-    return 0
+    return _print(figures)

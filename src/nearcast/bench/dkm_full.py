@@ -10,7 +10,6 @@ first ticks are told apart: memory that was just filled is slow at first.
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 
 from nearcast.bench.dkm_load import TICK_OBJECTS, Setting, make_tick, post, register, step
 from nearcast.bench.knn_source import Part, Source
+from nearcast.bench.together import Together
 from nearcast.index.arena import Memory
 from nearcast.index.base import ENTER
 from nearcast.kernels.hashing import hash_ids
@@ -89,18 +89,10 @@ def _work(setting: Setting, data: str | None, worker: int, pipe: Connection) -> 
 
 def run_full(setting: Setting, data: str | None, say: Callable[[str], None]) -> Iterator[Figure]:
     """Load, run the ticks, tell."""
-    context = multiprocessing.get_context("spawn")
-    pipes, processes = [], []
     say(f"loading {setting.subscriptions:,} subscriptions against {setting.objects:,} objects …")
     started = time.perf_counter()
-    for worker in range(setting.workers):
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(setting, data, worker, theirs), daemon=True)
-        process.start()
-        theirs.close()
-        pipes.append(ours)
-        processes.append(process)
-    loads = [pipe.recv() for pipe in pipes]
+    workers = Together(_work, setting.workers, (setting, data))
+    loads = workers.answers()
     seconds = time.perf_counter() - started
     name = Path(data).stem if data else setting.workload
     yield {
@@ -114,15 +106,14 @@ def run_full(setting: Setting, data: str | None, say: Callable[[str], None]) -> 
     warm, walls, rows = [], [], []
     for n in range(WARM + setting.ticks):
         say(f"tick {n - WARM + 1} of {setting.ticks} …")
-        wall, answers = _tick(pipes)
+        wall, answers = workers.step()
         if n >= WARM:
             walls.append(wall)
             rows.append(answers)
         else:
             warm.append(wall)
-    memory = sum(pipe.recv() for pipe in pipes)
-    for process in processes:
-        process.join()
+    memory = sum(workers.answers())
+    workers.join()
     times = np.array(rows)  # [ticks, workers, 6]
     entered, examined, scanned = times[:, :, 3].sum(), times[:, :, 4].sum(), times[:, :, 5].sum()
     objects = TICK_OBJECTS * len(rows)
@@ -156,12 +147,3 @@ def run_full(setting: Setting, data: str | None, say: Callable[[str], None]) -> 
     ):
         value = figures[key]
         yield {"claim": key, "value": round(value, 2), "target": target, "held": value <= target}
-
-
-def _tick(pipes: list[Any]) -> tuple[float, list[Any]]:
-    """One tick on all workers at once: (wall-clock seconds, what each tells)."""
-    started = time.perf_counter()
-    for pipe in pipes:
-        pipe.send("tick")
-    answers = [pipe.recv() for pipe in pipes]
-    return time.perf_counter() - started, answers

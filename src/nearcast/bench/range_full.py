@@ -10,7 +10,6 @@ objects, which nothing has changed before, are checked against a look at every q
 from __future__ import annotations
 
 import gc
-import multiprocessing
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.bench.dealt import id_hashes, sample_of
+from nearcast.bench.together import Together
 from nearcast.bench.tweets import Tweets, ps2stream_tweets
 from nearcast.index import INDEXES, LocalIndex
 from nearcast.index.arena import Memory
@@ -193,28 +193,17 @@ def run_full(setting: Setting, say: Say) -> Iterator[Figure]:
     """Load, run the steps, check, tell."""
     say("planning …")
     table = make_plan(setting)
-    context = multiprocessing.get_context("spawn")
-    pipes, processes = [], []
     say(f"loading {setting.queries:,} queries of {setting.group} …")
-    for worker in range(setting.workers):
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_work, args=(setting, table, worker, theirs), daemon=True)
-        process.start()
-        theirs.close()
-        pipes.append(ours)
-        processes.append(process)
-    held, loading, size, right = zip(*(pipe.recv() for pipe in pipes), strict=True)
+    workers = Together(_work, setting.workers, (setting, table))
+    held, loading, size, right = zip(*workers.answers(), strict=True)
     walls, answers = [], []
     for n in range(WARM + setting.steps):
         say(f"step {n - WARM + 1} of {setting.steps} …")
-        started = time.perf_counter()
-        for pipe in pipes:
-            pipe.send("go")
-        answers.append([pipe.recv() for pipe in pipes])
-        walls.append(time.perf_counter() - started)
-    memory = sum(pipe.recv() for pipe in pipes)
-    for process in processes:
-        process.join()
+        wall, answer = workers.step()
+        walls.append(wall)
+        answers.append(answer)
+    memory = sum(workers.answers())
+    workers.join()
     check(right[0], [pair for answer in answers[0] for pair in answer[1]])
     counts = np.array([[a[2:] for a in answer] for answer in answers[WARM:]])
     objects = setting.updates * OBJECTS_AN_UPDATE

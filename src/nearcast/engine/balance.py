@@ -40,7 +40,6 @@ from nearcast.routing.ps2stream.adjust.strategies import Strategies, retire
 STATS = "stats"  # in an order: shards shall write statistics, of CELLS or for a PLAN
 CELLS, PLAN = "cells", "plan"
 HOLDS_AFTER = 2  # batches from a decision to the first one in which its table holds
-_COUNTS = ".counts"  # how names of their files end
 _DRAWN = 64  # cells along each axis that a record keeps of a table, at most
 
 
@@ -80,13 +79,14 @@ class Balancer:
         """
         if not self.balance.on or not counts:
             return counts
-        path = self.folder / f"{batch:012d}{_COUNTS}"
+        path = self.folder / "counts.bin"
         if path.exists():
-            return msgspec.msgpack.decode(path.read_bytes(), type=dict[str, list[Counts]])
-        write_atomic(path, msgspec.msgpack.encode(counts))
-        for old in self.folder.glob(f"*{_COUNTS}"):
-            if int(old.name[:12]) < batch - 1:
-                old.unlink(missing_ok=True)
+            before, first = msgspec.msgpack.decode(
+                path.read_bytes(), type=tuple[int, dict[str, list[Counts]]]
+            )
+            if before == batch:
+                return first
+        write_atomic(path, msgspec.msgpack.encode((batch, counts)))
         return counts
 
     def look(

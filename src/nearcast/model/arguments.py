@@ -1,8 +1,10 @@
-"""Types of numbers on the command line."""
+"""What all parts of the command line share: its name, types of numbers."""
 
 from __future__ import annotations
 
 import argparse
+
+PROG = "nearcast"
 
 
 def positive(text: str) -> int:
