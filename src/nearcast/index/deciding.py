@@ -11,8 +11,7 @@ from nearcast.wire.tables import ObjectColumns
 
 # places in `counts`
 NEXT, FOUND, EXAMINED, LOOKUPS, SCANNED = 0, 1, 2, 3, 4
-TOUCHED = 6  # no figure: what it holds only keeps loads from being optimised away
-COUNTS = 7
+COUNTS = 5
 
 
 @njit(lean=True, forceinline=True)

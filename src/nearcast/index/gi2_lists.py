@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.deciding import LOOKUPS, NEXT, SCANNED, TOUCHED
+from nearcast.index.deciding import LOOKUPS, NEXT, SCANNED
 from nearcast.index.lazy import (
     DONE,
     HITS,
@@ -23,6 +23,7 @@ from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hoo
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_hash, key_in
+from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.squares import LARGEST, SMALLEST, column_of, exponent_of
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
@@ -204,24 +205,23 @@ def _gather(
 
 
 @njit(lean=True)
-def _find(ix: Index, st: Lookups, n: int, counts: NDArray[np.int64]) -> int:
-    """Keep the look-ups that may meet a list, in steps whose loads overlap."""
+def _find(ix: Index, st: Lookups, n: int) -> int:
+    """Keep the look-ups that may meet a list; each step asks for what the next one reads."""
     p = ix.lists
     some = 0
+    for j in range(n):
+        pl.ask_mark(p, st.key[j])
     for j in range(n):
         number, key = st.number[j], st.key[j]
         st.number[some] = number
         st.key[some] = key
         some += pl.marked(p, key)
-    touched = np.uint64(0)
     for j in range(some):
-        touched ^= p.table[pl.home(len(p.table), st.key[j]), 0]
+        pl.ask_row(p.table, st.key[j])
     for j in range(some):
         st.row[j] = pl.find(p.table, st.key[j])
-    for j in range(some):
         if st.row[j] >= 0:
-            touched ^= np.uint64(p.pool[pl.entries(p, st.row[j])[0], 0])
-    counts[TOUCHED] ^= np.int64(touched)
+            prefetch(p.pool, pl.entries(p, st.row[j])[0])
     return some
 
 
@@ -289,7 +289,7 @@ def match_grid(
     box = np.empty(4, np.float32)
     while counts[NEXT] < len(o.order):
         following, n = _gather(ix, grid, o, counts[NEXT], st)
-        n = _find(ix, st, n, counts)
+        n = _find(ix, st, n)
         first = 0
         while counts[NEXT] < following:
             i = counts[NEXT]

@@ -15,12 +15,13 @@ from nearcast.index.balls import (
     refine,
     tighten,
 )
-from nearcast.index.deciding import EXAMINED, NEXT, TOUCHED, where_holds
+from nearcast.index.deciding import EXAMINED, NEXT, where_holds
 from nearcast.index.lookups import Stages, find_lists, gather_keys, held_by
 from nearcast.index.posting import CHANGED, POSTED, Index
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
+from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.results import Results
 from nearcast.model.jit import njit
 from nearcast.model.space import distance
@@ -28,8 +29,9 @@ from nearcast.wire.tables import ObjectColumns
 
 # places in `counts`, beside those of `deciding`
 TAKEN = 5  # whether the object whose name is at the top was taken
-NAMED = 7  # 1 + the number of that object; 0: none
-COUNTS = 8
+NAMED = 6  # 1 + the number of that object; 0: none
+COUNTS = 7
+_AHEAD = 8  # lists that are asked for before they are read
 
 
 @njit(lean=True, forceinline=True)
@@ -102,20 +104,18 @@ def _keep_name(r: Results, o: ObjectColumns, counts: NDArray[np.int64]) -> None:
 
 
 @njit(lean=True)
-def _touch_ahead(ix: Index, r: Results, st: Stages, n: int, counts: NDArray[np.int64]) -> None:
-    """Load what n candidates need, in steps whose loads overlap."""
-    touched = np.uint64(0)
+def _ask_ahead(ix: Index, r: Results, st: Stages, n: int) -> None:
+    """Ask for what n candidates need, in two steps: the second reads what the first asked for."""
     for j in range(n):
-        touched ^= np.uint64(ix.slots.half[st.slot[j], sl.STAMP])
-        touched ^= np.uint64(r.half[st.slot[j], rs.LENGTH])
+        prefetch(ix.slots.rows, st.slot[j])
+        prefetch(r.rows, st.slot[j])
     for j in range(n):
         slot = st.slot[j]
         if not ix.slots.half[slot, sl.FLAGS] & sl.PROVED:
-            touched ^= ix.slots.heap[ix.slots.rows[slot, sl.BODY]]
+            prefetch(ix.slots.heap, ix.slots.rows[slot, sl.BODY])
         first, length = r.rows[slot, rs.LIST], r.half[slot, rs.LENGTH]
         for e in range(first, first + length, 4):  # four entries a cache line
-            touched ^= np.uint64(r.pool[e, 0])
-    counts[TOUCHED] ^= np.int64(touched)
+            prefetch(r.pool, e)
 
 
 @njit(lean=True)
@@ -133,7 +133,7 @@ def _decide(
     counts: NDArray[np.int64],
 ) -> int:
     """Offer n candidates their objects, in the order of the objects; DONE or what is short."""
-    _touch_ahead(ix, r, st, n, counts)
+    _ask_ahead(ix, r, st, n)
     base = ix.slots.meta[sl.CLOCK]
     for j in range(n):
         i, slot = np.int64(st.object[j]), np.int64(st.slot[j])
@@ -182,6 +182,8 @@ def _scan(
     boxes, pool = ix.lists.boxes, ix.lists.pool
     m = 0
     for j in range(n):
+        if j + _AHEAD < n:
+            pl.ask_list(ix.lists, st.row[j + _AHEAD])
         row = o.order[st.number[j]]
         first, length = pl.entries(ix.lists, st.row[j])
         gone = 0

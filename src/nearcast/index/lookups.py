@@ -7,11 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.deciding import LOOKUPS, SCANNED, TOUCHED
+from nearcast.index.deciding import LOOKUPS, SCANNED
 from nearcast.index.groups import Groups, holds
 from nearcast.index.posting import LEVELS, UNIVERSAL, USED, Index
 from nearcast.kernels import postings as pl
 from nearcast.kernels.cells import ROOT, cell_at, cell_hash, key_in
+from nearcast.kernels.prefetch import prefetch
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
 
@@ -104,7 +105,9 @@ def _add_keys(ix: Index, word: np.uint64, i: int, levels: int, st: Stages, n: in
         if bits >> np.uint64(st.used[j]) & np.uint64(1):
             st.number[n] = i
             st.level[n] = st.used[j]
-            st.key[n] = key_in(st.cell[j], word)
+            key = key_in(st.cell[j], word)
+            st.key[n] = key
+            pl.ask_mark(ix.lists, key)
             n += 1
     return n
 
@@ -126,9 +129,8 @@ def gather_keys(ix: Index, o: ObjectColumns, first: int, st: Stages) -> tuple[in
 
 @njit(lean=True)
 def find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
-    """Keep the look-ups that meet a list, in steps whose loads overlap."""
+    """Keep the look-ups that meet a list; each step asks for what the next one reads."""
     p = ix.lists
-    touched = np.uint64(0)
     some = 0
     for j in range(n):
         number, key, level = st.number[j], st.key[j], st.level[j]
@@ -137,7 +139,7 @@ def find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
         st.level[some] = level
         some += pl.marked(p, key)
     for j in range(some):
-        touched ^= p.table[pl.home(len(p.table), st.key[j]), 0]
+        pl.ask_row(p.table, st.key[j])
     kept = 0
     for j in range(some):
         row = pl.find(p.table, st.key[j])
@@ -146,12 +148,10 @@ def find_lists(ix: Index, st: Stages, n: int, counts: NDArray[np.int64]) -> int:
             st.level[kept] = st.level[j]
             st.row[kept] = row
             st.first[kept], st.length[kept] = pl.entries(p, row)
+            prefetch(p.pool, st.first[kept])
             counts[SCANNED] += st.length[kept]
             kept += 1
-    for j in range(kept):
-        touched ^= np.uint64(p.pool[st.first[j], 0])
     counts[LOOKUPS] += some
-    counts[TOUCHED] ^= np.int64(touched)
     return kept
 
 

@@ -52,6 +52,7 @@ _REACH = 2.0  # a box is at most so many times as long as its cells
 CELLS = 64  # at most, for a region of at most four boxes
 _AGAIN = 4  # when there are so many times as many subscriptions, cells are chosen again
 _SAMPLE = 4096  # boxes looked at for that
+_AHEAD = 4  # subscriptions from asking for memory to reading it
 
 
 @njit(lean=True)
@@ -153,6 +154,50 @@ def others(ix: Index, slot: int, hook: int) -> tuple[int, int]:
 
 
 @njit(lean=True)
+def _span(ix: Index, level: int, b: int) -> tuple[int, int, int, int]:
+    """(first column, first line, last column, last line) of the cells of the box at `b`."""
+    if level == ROOT:
+        return 0, 0, 0, 0
+    r, side = ix.slots.reals, level + _FINEST
+    return (
+        column_of(side, r[b]),
+        column_of(side, r[b + 1]),
+        column_of(side, r[b + 2]),
+        column_of(side, r[b + 3]),
+    )
+
+
+@njit(lean=True)
+def _ask_words(ix: Index, slot: int) -> None:
+    """Ask for the words of `slot`, which is posted soon."""
+    first = ix.slots.rows[slot, sl.BODY]
+    words = ix.slots.half[slot, sl.PROGRAM] + ix.slots.half[slot, sl.COVER]
+    for i in range(first, first + words):
+        pl.ask_row(ix.words, ix.slots.heap[i])
+
+
+@njit(lean=True)
+def _ask_lists(ix: Index, slot: int, grid: int, cells: bool, rows: bool) -> None:
+    """Ask for the rows of the lists that `slot` is going to hang on, or for the ends of those."""
+    p, r = ix.lists, ix.slots.reals
+    first_box, boxes = boxes_of(ix, slot)
+    first, words = hooks(ix, slot, False)
+    for i in range(first, first + words):
+        word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
+        for b in range(first_box, first_box + 4 * boxes, 4):
+            level = level_of(grid, r[b + 2] - r[b], r[b + 3] - r[b + 1]) if cells else ROOT
+            left, low, right, high = _span(ix, level, b)
+            for column in range(left, right + 1):
+                for line in range(low, high + 1):
+                    key = key_of(cell_hash(level, column, line), word)
+                    if rows:
+                        pl.ask_row(p.table, key)
+                        pl.ask_mark(p, key)
+                    else:
+                        pl.ask_end(p, key)
+
+
+@njit(lean=True)
 def _hang(
     ix: Index, word: np.uint64, slot: int, level: int, b: int, box: NDArray[np.float32], hook: int
 ) -> bool:
@@ -161,11 +206,7 @@ def _hang(
     ix.words[row, LEVELS] |= np.uint64(1) << np.uint64(level)
     ix.meta[USED] |= np.int64(1) << level
     first, second = others(ix, slot, hook)
-    r = ix.slots.reals
-    left = right = low = high = 0
-    if level != ROOT:
-        left, right = column_of(level + _FINEST, r[b]), column_of(level + _FINEST, r[b + 2])
-        low, high = column_of(level + _FINEST, r[b + 1]), column_of(level + _FINEST, r[b + 3])
+    left, low, right, high = _span(ix, level, b)
     for column in range(left, right + 1):
         for line in range(low, high + 1):
             entry = pl.add(ix.lists, key_of(cell_hash(level, column, line), word), slot, box)
@@ -189,6 +230,13 @@ def post_range(ix: Index, cells: bool) -> bool:
         slot = ix.meta[POSTED]
         if not fits(ix, slot, CELLS):
             return False
+        left = ix.slots.meta[sl.COUNT] - slot
+        if left > 3 * _AHEAD:
+            _ask_words(ix, slot + 3 * _AHEAD)
+        if left > 2 * _AHEAD:
+            _ask_lists(ix, slot + 2 * _AHEAD, grid, cells, True)
+        if left > _AHEAD:
+            _ask_lists(ix, slot + _AHEAD, grid, cells, False)
         first_box, boxes = boxes_of(ix, slot)
         first, words = hooks(ix, slot, True)
         for i in range(first, first + words):

@@ -1,8 +1,8 @@
 """Matching objects against range subscriptions on posting lists (`index.range_lists`).
 
 It works in rounds of some hundred look-ups, step by step, because waiting for memory is most of the
-work: within a step the loads do not depend on each other. Indexes of the inner loops are unsigned:
-for signed ones Numba looks each time whether they count from the end.
+work: each step asks for what the next one reads. Indexes of the inner loops are unsigned: for
+signed ones Numba looks each time whether they count from the end.
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.deciding import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED, TOUCHED, matches
+from nearcast.index.deciding import EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED, matches
 from nearcast.index.posting import LEVELS, ORDINAL, UNIVERSAL, USED, Index
 from nearcast.index.range_lists import ASK, MANY, NONE, NOT, OTHER, ROOT, WIDTH, cell_of, key_of
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.bits import is_set
+from nearcast.kernels.prefetch import prefetch
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
 
 _LOOKUPS = 1024  # a round
 _HITS = 2048  # at a time: they and their entries stay in the second cache
-_AHEAD = 8  # lists that are loaded before they are read
-_TOUCHED = 32  # of their entries
+_AHEAD = 8  # lists that are asked for before they are read
 _SEEN = 4096  # places for subscriptions that one object has met, a power of two
 _SEEN_SHIFT = np.uint64(52)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NOTHING, _ONE, _TWO, _THREE, _FOUR = (np.uint64(n) for n in range(5))
 _WIDTH = np.uint64(WIDTH)
 _OTHER = np.uint64(OTHER)
-_TOUCH = np.uint64(2 * WIDTH)  # numbers from load to load: a cache line has sixteen
 
 
 # what is known of a hit
@@ -61,7 +60,6 @@ class Search(NamedTuple):
     verdict: NDArray[np.int8]
     seen: NDArray[np.uint64]  # subscriptions that the object being decided has met: `_is_new`
     done: NDArray[np.int64]  # of that object: see the places below
-    touched: NDArray[np.float32]  # no figure: it keeps loads from being optimised away
 
 
 def make_search(longest: int) -> Search:
@@ -83,7 +81,6 @@ def make_search(longest: int) -> Search:
         np.empty(_HITS, np.int8),
         np.zeros(_SEEN, np.uint64),
         np.zeros(5, np.int64),
-        np.zeros(1, np.float32),
     )
 
 
@@ -105,14 +102,13 @@ def _levels(ix: Index, st: Search) -> int:
 @njit(lean=True)
 def _read_words(
     table: NDArray[np.uint64], o: ObjectColumns, first: int, most: int, st: Search
-) -> tuple[int, int]:
-    """The words of the objects from number `first` on, about `most`; (next object, touched).
+) -> int:
+    """The words of the objects from number `first` on, about `most`; the object to go on with.
 
     Every object has UNIVERSAL too.
     """
     n = 0
     i = first
-    touched = 0
     while i < len(o.order) and (n < most or i == first):
         row = o.order[i]
         st.start[i - first] = n
@@ -120,7 +116,7 @@ def _read_words(
         n += 1
         for w in range(o.word_offsets[row], o.word_offsets[row + 1]):
             st.word[n] = o.words[w]
-            touched ^= np.int64(table[pl.home(len(table), o.words[w]), 0])
+            pl.ask_row(table, o.words[w])
             n += 1
         i += 1
     st.start[i - first] = n
@@ -132,56 +128,48 @@ def _read_words(
         else:
             st.ordinal[j] = -1
             st.levels[j] = 0
-    return i, touched
+    return i
 
 
 @njit(lean=True)
 def _gather(
     p: pl.Postings, o: ObjectColumns, first: int, stop: int, levels: int, st: Search
 ) -> int:
-    """Look-ups of the objects [first, stop) that may meet a list: words at levels they have."""
-    n = np.uint64(0)
+    """Look-ups of the objects [first, stop): their words at levels where these have lists."""
+    n = _NOTHING
     for i in range(first, stop):
         row = o.order[i]
         for k in range(levels):
             st.cell[k] = cell_of(np.int64(st.level[k]), o.x[row], o.y[row])
         for j in range(st.start[i - first], st.start[i - first + 1]):
             word, there = st.word[j], st.levels[j]
-            if there == np.uint64(0):
-                continue
             for k in range(levels):
                 key = key_of(st.cell[k], word)
                 st.number[n] = i
                 st.key[n] = key
-                n += there >> st.level[k] & np.uint64(pl.marked(p, key))
+                pl.ask_mark(p, key)
+                n += there >> st.level[k] & _ONE
     return np.int64(n)
 
 
 @njit(lean=True)
-def _find(p: pl.Postings, st: Search, n: int) -> tuple[int, int]:
-    """Keep the look-ups that meet a list, and load what they meet; (how many, touched)."""
-    touched = np.uint64(0)
+def _find(p: pl.Postings, st: Search, n: int) -> int:
+    """Keep those of n look-ups that meet a list; how many."""
+    some = _NOTHING
     for j in range(n):
-        touched ^= p.table[pl.home(len(p.table), st.key[j]), 0]
-    kept = 0
-    for j in range(n):
+        key = st.key[j]
+        st.number[some] = st.number[j]
+        st.key[some] = key
+        some += np.uint64(pl.marked(p, key))
+    for j in range(np.int64(some)):
+        pl.ask_row(p.table, st.key[j])
+    kept = _NOTHING
+    for j in range(np.int64(some)):
         row = pl.find(p.table, st.key[j])
         st.number[kept] = st.number[j]
         st.row[kept] = row
-        kept += row >= 0
-    return kept, np.int64(touched)
-
-
-@njit(lean=True, forceinline=True)
-def _touch(p: pl.Postings, boxes: NDArray[np.float32], row: int) -> np.float32:
-    """Load the beginning of a list that is read soon; the number is good for nothing else."""
-    first, length = pl.entries(p, row)
-    e, stop = np.uint64(first) * _WIDTH, np.uint64(first + min(length, _TOUCHED)) * _WIDTH
-    touched = np.float32(0)
-    while e < stop:
-        touched += boxes[e]
-        e += _TOUCH
-    return touched
+        kept += np.uint64(row >= 0)
+    return np.int64(kept)
 
 
 @njit(lean=True)
@@ -200,10 +188,9 @@ def _within(
     cannot be foretold.
     """
     m = np.uint64(0)
-    touched = np.float32(0)
     while j < n:
         if j + _AHEAD < n:
-            touched += _touch(p, boxes, st.row[j + _AHEAD])
+            pl.ask_list(p, st.row[j + _AHEAD])
         first, length = pl.entries(p, st.row[j])
         room = len(st.hit) - int(m)
         if length - skip > room and m > _NOTHING:
@@ -228,7 +215,6 @@ def _within(
             break
         j += 1
         skip = 0
-    st.touched[0] = touched
     return np.int64(m), j, skip
 
 
@@ -309,15 +295,14 @@ def _sift(
 
 
 @njit
-def _ask(
-    ix: Index, space: int, o: ObjectColumns, st: Search, n: int, counts: NDArray[np.int64]
-) -> None:
-    """Let the subscriptions decide that are MAYBE among n, in steps whose loads overlap."""
-    touched = np.int64(0)
+def _ask(ix: Index, space: int, o: ObjectColumns, st: Search, n: int) -> None:
+    """Let the subscriptions decide that are MAYBE among n."""
     for h in range(n):
         if st.verdict[h] == MAYBE:
-            touched ^= ix.slots.rows[np.int64(st.hit[h]), sl.BODY]
-    counts[TOUCHED] ^= touched
+            prefetch(ix.slots.rows, st.hit[h])
+    for h in range(n):
+        if st.verdict[h] == MAYBE:
+            prefetch(ix.slots.heap, ix.slots.rows[np.int64(st.hit[h]), sl.BODY])
     for h in range(n):
         if st.verdict[h] == MAYBE:
             i = np.int64(st.hit_number[h])
@@ -415,9 +400,8 @@ def match_range(
     levels = _levels(ix, st)
     while counts[NEXT] < len(o.order):
         first = counts[NEXT]
-        following, touched = _read_words(ix.words, o, first, _LOOKUPS // max(levels, 1), st)
-        n, more = _find(ix.lists, st, _gather(ix.lists, o, first, following, levels, st))
-        counts[TOUCHED] ^= touched ^ more
+        following = _read_words(ix.words, o, first, _LOOKUPS // max(levels, 1), st)
+        n = _find(ix.lists, st, _gather(ix.lists, o, first, following, levels, st))
         st.done[OBJECT] = -1
         st.done[SORTED] = st.done[NOTED] = 0
         full = False
@@ -427,7 +411,7 @@ def match_range(
             examined += hits
             kept, asking = _sift(ix.slots, pool, boxes, o, st, hits, first)
             if asking:
-                _ask(ix, space, o, st, kept, counts)
+                _ask(ix, space, o, st, kept)
             full = not _tell(st, kept, order, out, counts)
         if full:  # what is complete stays, and its work counts
             following = max(st.done[OBJECT], first)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.prefetch import prefetch
 from nearcast.model.jit import njit
 
 ENTRY = 5  # int32 numbers of an entry: slot, minx, miny, maxx, maxy (float32 bits)
@@ -45,6 +46,7 @@ _CLASS = np.uint64(59)
 _COUNT = np.uint64(LONGEST - 1)
 _NONE = np.uint64(0)
 _MARK = np.uint64(20)
+_BEGINNING = 32  # entries
 
 
 @njit(lean=True)
@@ -64,6 +66,12 @@ def find(table: NDArray[np.uint64], key: np.uint64) -> int:
         if row == len(table):
             row = 0
     return -1 - row
+
+
+@njit(lean=True, forceinline=True)
+def ask_row(table: NDArray[np.uint64], key: np.uint64) -> None:
+    """Ask for what `find` will read."""
+    prefetch(table, home(len(table), key))
 
 
 @njit
@@ -118,6 +126,12 @@ def marked(p: Postings, key: np.uint64) -> bool:
     """
     word, bit = _mark_of(len(p.marks), key)
     return p.marks[word] & bit != _NONE
+
+
+@njit(lean=True, forceinline=True)
+def ask_mark(p: Postings, key: np.uint64) -> None:
+    """Ask for what `marked` will read."""
+    prefetch(p.marks, _mark_of(len(p.marks), key)[0])
 
 
 @njit(lean=True)
@@ -190,10 +204,27 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> int
 
 
 @njit(lean=True, forceinline=True)
+def ask_end(p: Postings, key: np.uint64) -> None:
+    """Ask for what `add` will write."""
+    row = find(p.table, key)
+    if row >= 0:
+        first, count = entries(p, row)
+        prefetch(p.pool, first + count - 1)
+
+
+@njit(lean=True, forceinline=True)
 def entries(p: Postings, row: int) -> tuple[int, int]:
     """First entry and number of entries of the list in `row` of the table."""
     packed = p.table[row, 1]
     return np.int64(packed & _LOW), np.int64((packed >> _HALF) & _COUNT)
+
+
+@njit(lean=True, forceinline=True)
+def ask_list(p: Postings, row: int) -> None:
+    """Ask for the beginning of a list that is read soon; the rest comes while that is read."""
+    first, length = entries(p, row)
+    for e in range(first, first + min(length, _BEGINNING), 2):  # a cache line has two or three
+        prefetch(p.pool, e)
 
 
 @njit(lean=True)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.kernels.bits import set_bit
+from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.program import TAG_MASK, TAG_OR, TAG_WORD
 from nearcast.model.jit import njit
 
@@ -57,6 +58,7 @@ _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _FORGOTTEN = _LOW  # in place of a slot, in `ids`
 FOREVER = 2**62  # the end of what never ends
+_AHEAD = 4  # controls from asking for memory to reading it
 
 
 class Slots(NamedTuple):
@@ -125,6 +127,25 @@ def find_id(
             return row, slot
         row = (row + 1) & mask
     return row, -1
+
+
+@njit(lean=True, forceinline=True)
+def _ask_id(s: Slots, c: Controls, i: int) -> None:
+    """Ask for what `find_id` will read, step by step: each reads what an earlier one asked for."""
+    mask = np.int64(len(s.ids) - 1)
+    if i + 3 * _AHEAD < len(c.op):
+        prefetch(s.ids, np.int64(c.id_hash[i + 3 * _AHEAD] & _LOW) & mask)
+    for step in range(1, 3):
+        j = i + step * _AHEAD
+        if j < len(c.op):
+            half = c.id_hash[j] & _LOW
+            known = s.ids[np.int64(half) & mask]
+            if known >> _HALF == half and known & _LOW != _FORGOTTEN and known != np.uint64(0):
+                slot = np.int64(known & _LOW) - 1
+                if step == 2:
+                    prefetch(s.rows, slot)
+                else:
+                    prefetch(s.text, s.rows[slot, TEXT])
 
 
 @njit
@@ -235,6 +256,7 @@ def _append(s: Slots, c: Controls, i: int) -> int:
 def apply_controls(s: Slots, c: Controls) -> None:
     """Apply subscribes and unsubscribes in order. Room must have been made for all of them."""
     for i in range(len(c.op)):
+        _ask_id(s, c, i)
         if c.flags[i] & FORMER:  # moved or restored: all that could end it has done so
             _append(s, c, i)
             continue
