@@ -25,7 +25,7 @@ from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
 from nearcast.index.lookups import make_stages
-from nearcast.index.matches import Matches
+from nearcast.index.matches import Matches, Room
 from nearcast.index.range_lists import CELLS, WIDTH, choose_cells, other_cells, post_range
 from nearcast.index.range_match import make_search, match_range
 from nearcast.index.results import ResultStore
@@ -67,6 +67,7 @@ class CompiledIndex(LocalIndex):
         super().__init__(kind, space, storage)
         self._results = ResultStore(storage) if kind == "knn" else None
         self._usual = 4.0  # matches an object: room for the next ones
+        self._room = Room()
         self._width = pl.ENTRY if kind == "knn" else self.range_width
         self.load()
 
@@ -251,7 +252,7 @@ class CompiledIndex(LocalIndex):
         find = self._finder(objects)
         room = max(int(self._usual * len(objects.order)), 4096)
         while not done:
-            out = np.empty((2, room), np.int64)
+            out = self._room.take(room)
             counts[FOUND] = 0
             done = find(out, counts)
             chunks.append(out[:, : counts[FOUND]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,27 @@ from numpy.typing import NDArray
 from nearcast.index.base import MATCH, Changes, Work
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
+
+_OWN = 2  # references to its memory that a Room has itself, as `sys.getrefcount` counts
+_SPARE = 8  # times as much as is asked for is kept
+
+
+class Room:
+    """Memory for pairs of numbers, used again as soon as nobody holds what was in it.
+
+    Millions of matches a batch in new memory each time: the kernel would clear it each time.
+    """
+
+    def __init__(self) -> None:
+        self._pairs = np.empty((2, 0), np.int64)
+
+    def take(self, pairs: int) -> NDArray[np.int64]:
+        """[2, at least so many], of no particular content."""
+        size = self._pairs.shape[1]
+        held = sys.getrefcount(self._pairs) > _OWN  # a view of it counts too
+        if held or not pairs <= size <= _SPARE * pairs:
+            self._pairs = np.empty((2, pairs), np.int64)
+        return self._pairs
 
 
 class Matches(Changes):

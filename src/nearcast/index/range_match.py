@@ -17,13 +17,13 @@ from nearcast.index.posting import LEVELS, ORDINAL, UNIVERSAL, USED, Index
 from nearcast.index.range_lists import ASK, MANY, NONE, NOT, OTHER, ROOT, WIDTH, cell_of, key_of
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
-from nearcast.kernels.bits import is_set
+from nearcast.kernels.bits import ask_bit, is_set
 from nearcast.kernels.prefetch import prefetch
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
 
 _LOOKUPS = 1024  # a round
-_HITS = 2048  # at a time: they and their entries stay in the second cache
+_HITS = 2048  # of one list, at a time: they and their entries stay in the second cache
 _AHEAD = 8  # lists that are asked for before they are read
 _SEEN = 4096  # places for subscriptions that one object has met, a power of two
 _SEEN_SHIFT = np.uint64(52)
@@ -31,16 +31,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NOTHING, _ONE, _TWO, _THREE, _FOUR = (np.uint64(n) for n in range(5))
 _WIDTH = np.uint64(WIDTH)
 _OTHER = np.uint64(OTHER)
-
-
-# what is known of a hit
-WRONG, SURE, OFTEN, ASKED, MAYBE = 0, 1, 2, 3, 4  # OFTEN: sure, but other lists may have it too
-# places in `done`
-OBJECT = 0  # the object being decided
-BEFORE = 1  # matches FOUND before it
-STAMP = 2  # it, in `seen`
-NOTED = 3  # what it has there
-SORTED = 4  # whether its matches must be sorted
+ASKING, TWICE = 1, 2  # bits: some of an object's matches must be asked, or may be there twice
 
 
 class Search(NamedTuple):
@@ -55,11 +46,23 @@ class Search(NamedTuple):
     row: NDArray[np.int64]  # of the list found
     cell: NDArray[np.uint64]  # of one object, at each level in use
     level: NDArray[np.uint64]
-    hit: NDArray[np.uint64]  # entries whose box holds the object: where they begin in the pool
-    hit_number: NDArray[np.int32]  # and that object
-    verdict: NDArray[np.int8]
-    seen: NDArray[np.uint64]  # subscriptions that the object being decided has met: `_is_new`
-    done: NDArray[np.int64]  # of that object: see the places below
+    hit: NDArray[np.uint64]  # entries of one list whose box holds the object: places in the pool
+    seen: NDArray[np.uint64]  # subscriptions that the object in hand has met: `_is_new`
+    stamp: NDArray[np.uint64]  # [1]: of that object in `seen`
+    begin: NDArray[np.int64]  # the first match of each object, and the end of the last
+    unsure: NDArray[np.int64]  # what is wrong with that, if anything: bits
+
+
+class Seen(NamedTuple):
+    """What is to be known of an object to decide a hit."""
+
+    number: int
+    x: np.float32
+    y: np.float32
+    settled: int  # slots before this one see it unless they are `careful`
+    start: int  # its words
+    stop: int
+    mask: np.uint64  # a bit for each of them, by their numbers
 
 
 def make_search(longest: int) -> Search:
@@ -77,10 +80,10 @@ def make_search(longest: int) -> Search:
         np.empty(ROOT + 1, np.uint64),
         np.empty(ROOT + 1, np.uint64),
         np.empty(_HITS, np.uint64),
-        np.empty(_HITS, np.int32),
-        np.empty(_HITS, np.int8),
         np.zeros(_SEEN, np.uint64),
-        np.zeros(5, np.int64),
+        np.zeros(1, np.uint64),
+        np.empty(words + 1, np.int64),
+        np.empty(words, np.int64),
     )
 
 
@@ -172,142 +175,64 @@ def _find(p: pl.Postings, st: Search, n: int) -> int:
     return np.int64(kept)
 
 
-@njit(lean=True)
-def _within(
-    p: pl.Postings,
-    boxes: NDArray[np.float32],
-    o: ObjectColumns,
-    st: Search,
-    n: int,
-    j: int,
-    skip: int,
-) -> tuple[int, int, int]:
-    """Hits in the lists from `j` on, `skip` entries of it left out, as far as there is room.
-
-    (hits, list and skip to go on with). Without a branch an entry: which side of it a point lies on
-    cannot be foretold.
-    """
-    m = np.uint64(0)
-    while j < n:
-        if j + _AHEAD < n:
-            pl.ask_list(p, st.row[j + _AHEAD])
-        first, length = pl.entries(p, st.row[j])
-        room = len(st.hit) - int(m)
-        if length - skip > room and m > _NOTHING:
-            break  # the next call has room
-        stop = first + skip + min(length - skip, room)
-        i = st.number[j]
-        row = o.order[i]
-        x, y = np.float32(o.x[row]), np.float32(o.y[row])
-        e, last = np.uint64(first + skip) * _WIDTH, np.uint64(stop) * _WIDTH
-        while e < last:
-            st.hit[m] = e
-            st.hit_number[m] = i
-            m += np.uint64(
-                (x >= boxes[e + _ONE])
-                & (y >= boxes[e + _TWO])
-                & (x <= boxes[e + _THREE])
-                & (y <= boxes[e + _FOUR])
-            )
-            e += _WIDTH
-        skip = stop - first
-        if stop < first + length:
-            break
-        j += 1
-        skip = 0
-    return np.int64(m), j, skip
-
-
 # -- deciding ----------------------------------------------------------------------------------
 
 
 @njit(lean=True, forceinline=True)
-def _fits(st: Search, start: int, stop: int, one: int, two: int) -> bool:
-    """Whether the words [start, stop) are as an entry wants them (`range_lists`)."""
-    first, second = (NOT - one if one <= NOT else one), (NOT - two if two <= NOT else two)
-    has_one = has_two = False
-    for j in range(start, stop):
-        has_one |= st.ordinal[j] == first
-        has_two |= st.ordinal[j] == second
-    return (has_one == (one >= 0)) & ((has_two == (two >= 0)) | (two == NONE))
+def _within(
+    boxes: NDArray[np.float32],
+    first: int,
+    stop: int,
+    x: np.float32,
+    y: np.float32,
+    hit: NDArray[np.uint64],
+) -> int:
+    """The entries [first, stop) whose box holds (x, y); how many.
+
+    Without a branch an entry: which side of it a point lies on cannot be foretold.
+    """
+    m = _NOTHING
+    e, last = np.uint64(first) * _WIDTH, np.uint64(stop) * _WIDTH
+    while e < last:
+        hit[m] = e
+        m += np.uint64(
+            (x >= boxes[e + _ONE])
+            & (y >= boxes[e + _TWO])
+            & (x <= boxes[e + _THREE])
+            & (y <= boxes[e + _FOUR])
+        )
+        e += _WIDTH
+    return np.int64(m)
 
 
 @njit(lean=True, forceinline=True)
-def _asks(wanted: int, mask: np.uint64) -> bool:
-    """Whether what an entry wants of a word must be looked at, by the mask of an object's words."""
-    there = mask >> np.uint64((NOT - wanted) & 63) & _ONE
-    return (wanted >= 0) | ((wanted <= NOT) & (there != _NOTHING))
+def _see(slots: sl.Slots, o: ObjectColumns, st: Search, i: int, first: int) -> Seen:
+    """Object number `i` of a round whose first object is `first`."""
+    row = o.order[i]
+    start, stop = st.start[i - first], st.start[i - first + 1]
+    mask = _NOTHING
+    for j in range(start, stop):
+        mask |= _ONE << np.uint64(st.ordinal[j] & 63)
+    settled = np.int64(sl.settled(slots, o.time[row]))
+    return Seen(i, np.float32(o.x[row]), np.float32(o.y[row]), settled, start, stop, mask)
 
 
-@njit(lean=True)
-def _sift(
-    slots: sl.Slots,
-    pool: NDArray[np.int32],
-    boxes: NDArray[np.float32],
-    o: ObjectColumns,
-    st: Search,
-    hits: int,
-    first: int,
-) -> tuple[int, int]:
-    """Keep the hits of a round, whose first object is `first`, that match or may match.
-
-    (How many, how many of them have to be asked.)
-    """
-    careful = slots.careful
-    kept = _NOTHING
-    asking = 0
-    last = -1
-    settled = start = stop = np.int64(0)
-    x = y = np.float32(0)
-    mask = np.uint64(0)  # a bit for each word of the object, by its number
-    for h in range(hits):
-        e, i = st.hit[h], st.hit_number[h]
-        if i != last:
-            last = i
-            row = o.order[i]
-            settled = sl.settled(slots, o.time[row])
-            start, stop = st.start[i - first], st.start[i - first + 1]
-            mask = np.uint64(0)
-            for j in range(start, stop):
-                mask |= _ONE << np.uint64(st.ordinal[j] & 63)
-            x, y = np.float32(o.x[row]), np.float32(o.y[row])
-        one, two = pool[e + _OTHER], pool[e + _OTHER + _ONE]
-        # Most entries want no word, or want one not to be there that is not: no loop for these.
-        told = _asks(one, mask) | _asks(two, mask)
-        if told and not _fits(st, start, stop, one, two):
-            continue
-        slot = np.int64(pool[e])
-        sure = (
-            (x > boxes[e + _ONE])
-            & (y > boxes[e + _TWO])
-            & (x < boxes[e + _THREE])
-            & (y < boxes[e + _FOUR])
-            & (one != ASK)
-            & (slot < settled)
-            & (not is_set(careful, slot))
-        )
-        st.hit[kept] = np.uint64(slot)
-        st.hit_number[kept] = i
-        st.verdict[kept] = (SURE if two != MANY else OFTEN) if sure else MAYBE
-        kept += _ONE
-        asking += not sure
-    return np.int64(kept), asking
-
-
-@njit
-def _ask(ix: Index, space: int, o: ObjectColumns, st: Search, n: int) -> None:
-    """Let the subscriptions decide that are MAYBE among n."""
-    for h in range(n):
-        if st.verdict[h] == MAYBE:
-            prefetch(ix.slots.rows, st.hit[h])
-    for h in range(n):
-        if st.verdict[h] == MAYBE:
-            prefetch(ix.slots.heap, ix.slots.rows[np.int64(st.hit[h]), sl.BODY])
-    for h in range(n):
-        if st.verdict[h] == MAYBE:
-            i = np.int64(st.hit_number[h])
-            right = matches(ix, space, np.int64(st.hit[h]), o, i, o.order[i])
-            st.verdict[h] = ASKED if right else WRONG
+@njit(lean=True, forceinline=True)
+def _fits(st: Search, seen: Seen, one: int, two: int) -> bool:
+    """Whether the words of an object are as an entry wants them (`range_lists`)."""
+    first, second = (NOT - one if one <= NOT else one), (NOT - two if two <= NOT else two)
+    # A word without its bit in the mask is not there; most entries are decided by that.
+    bit_one = seen.mask >> np.uint64(first & 63) & _ONE != _NOTHING
+    bit_two = seen.mask >> np.uint64(second & 63) & _ONE != _NOTHING
+    if ((one >= 0) & (not bit_one)) | ((two >= 0) & (not bit_two)):
+        return False
+    if not ((first >= 0) & bit_one) | ((second >= 0) & bit_two):
+        return True
+    has_one = has_two = False
+    for j in range(seen.start, seen.stop):
+        has_one |= st.ordinal[j] == first
+        has_two |= st.ordinal[j] == second
+    return (has_one == (one >= 0)) & ((has_two == (two >= 0)) | (two == NONE))
 
 
 @njit(lean=True, forceinline=True)
@@ -326,52 +251,177 @@ def _is_new(seen: NDArray[np.uint64], stamp: np.uint64, slot: np.uint64) -> bool
     return True
 
 
-@njit
-def _tell(
+@njit(lean=True, forceinline=True)
+def _decide(
+    careful: NDArray[np.uint64],
+    pool: NDArray[np.int32],
+    boxes: NDArray[np.float32],
     st: Search,
+    seen: Seen,
+    hits: int,
+    noted: int,
+    order: NDArray[np.int64],
+    out: NDArray[np.int64],
+    found: int,
+) -> tuple[int, int, int]:
+    """Write down the hits that match, behind `found` matches, and as ~slot those to be asked.
+
+    (matches now; noted in `seen`; what is unsure).
+    """
+    n = np.uint64(found)
+    unsure = 0
+    for h in range(hits):
+        ask_bit(careful, np.int64(pool[st.hit[h]]))
+    for h in range(hits):
+        e = st.hit[h]
+        one, two = pool[e + _OTHER], pool[e + _OTHER + _ONE]
+        if not _fits(st, seen, one, two):
+            continue
+        slot = np.int64(pool[e])
+        sure = (
+            (seen.x > boxes[e + _ONE])
+            & (seen.y > boxes[e + _TWO])
+            & (seen.x < boxes[e + _THREE])
+            & (seen.y < boxes[e + _FOUR])
+            & (one != ASK)
+            & (slot < seen.settled)
+            & (not is_set(careful, slot))
+        )
+        order[n] = seen.number
+        out[n] = slot if sure else ~slot
+        if two == MANY:  # other lists may have it too
+            if 2 * noted >= _SEEN:
+                unsure |= TWICE
+            elif _is_new(st.seen, st.stamp[0], np.uint64(slot)):
+                noted += 1
+            else:
+                continue
+        unsure |= not sure
+        n += _ONE
+    return np.int64(n), noted, unsure
+
+
+@njit(lean=True, forceinline=True)
+def _begin(st: Search, stamp: bool, first: int, last: int, following: int, found: int) -> None:
+    """The objects after `last`, up to `following`, have matches from `found` on."""
+    for i in range(last + 1, following + 1):
+        st.begin[i - first] = found
+        if i < following or stamp:
+            st.unsure[i - first] = 0
+    if stamp:
+        st.stamp[0] += _ONE
+
+
+@njit(lean=True)
+def _scan(
+    ix: Index,
+    pool: NDArray[np.int32],
+    boxes: NDArray[np.float32],
+    o: ObjectColumns,
+    st: Search,
+    first: int,
+    following: int,
     n: int,
     order: NDArray[np.int64],
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
-) -> bool:
-    """Write down what of n matches; False: no more room."""
-    found = np.uint64(counts[FOUND])
-    if counts[FOUND] + n > len(out):
-        return False
-    last, noted, sort = st.done[OBJECT], st.done[NOTED], st.done[SORTED]
-    stamp = np.uint64(st.done[STAMP])
-    for h in range(n):
-        i, verdict, slot = np.int64(st.hit_number[h]), st.verdict[h], st.hit[h]
+) -> tuple[int, int]:
+    """Read n lists of the objects [first, following), which are a round.
+
+    (The object to go on with: one that is not complete, for want of room, is left out; what is
+    unsure.)
+    """
+    p = ix.lists
+    found = counts[FOUND]
+    last, noted, unsure = first - 1, 0, 0
+    seen = _see(ix.slots, o, st, first, first)
+    examined = scanned = before = 0
+    for j in range(n):
+        if j + _AHEAD < n:
+            pl.ask_list(p, st.row[j + _AHEAD])
+        i = np.int64(st.number[j])
         if i != last:
-            if sort:
-                found = np.uint64(_each_once(out, st.done[BEFORE], np.int64(found)))
-            last, noted, sort = i, 0, 0
-            st.done[BEFORE] = found
-            stamp += _ONE
-        order[found] = i
-        out[found] = np.int64(slot)
-        if verdict == SURE:
-            found += _ONE
-        elif verdict == OFTEN and 2 * noted < _SEEN:
-            if _is_new(st.seen, stamp, slot):
-                found += _ONE
-                noted += 1
-        elif verdict != WRONG:
-            found += _ONE
-            sort = 1
-    counts[FOUND] = np.int64(found)
-    st.done[OBJECT], st.done[NOTED], st.done[SORTED] = last, noted, sort
-    st.done[STAMP] = np.int64(stamp)
-    return True
+            _begin(st, True, first, last, i, found)
+            seen = _see(ix.slots, o, st, i, first)
+            last, noted = i, 0
+            counts[EXAMINED] += examined
+            counts[SCANNED] += scanned
+            counts[LOOKUPS] += j - before
+            examined, scanned, before = 0, 0, j
+        start, length = pl.entries(p, st.row[j])
+        stop = start + length
+        while start < stop:
+            end = min(start + len(st.hit), stop)
+            if found + end - start > len(out):
+                counts[FOUND] = st.begin[i - first]
+                return i, unsure
+            hits = _within(boxes, start, end, seen.x, seen.y, st.hit)
+            found, noted, more = _decide(
+                ix.slots.careful, pool, boxes, st, seen, hits, noted, order, out, found
+            )
+            st.unsure[i - first] |= more
+            unsure |= more
+            examined += hits
+            start = end
+        scanned += length
+    _begin(st, False, first, last, following, found)
+    counts[EXAMINED] += examined
+    counts[SCANNED] += scanned
+    counts[LOOKUPS] += n - before
+    counts[FOUND] = found
+    return following, unsure
+
+
+@njit
+def _settle(
+    ix: Index,
+    space: int,
+    o: ObjectColumns,
+    st: Search,
+    first: int,
+    stop: int,
+    order: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> int:
+    """Let subscriptions decide where the objects [first, stop) are unsure; the matches there are.
+
+    What an object may have twice is kept once. So is one that had to be asked and matches: it may
+    be on several lists, and of two with the same id the older one is told first.
+    """
+    rows, heap = ix.slots.rows, ix.slots.heap
+    for step in range(2):
+        for i in range(first, stop):
+            if st.unsure[i - first] & ASKING:
+                for j in range(st.begin[i - first], st.begin[i - first + 1]):
+                    if out[j] < 0 and step == 0:
+                        prefetch(rows, ~out[j])
+                    elif out[j] < 0:
+                        prefetch(heap, rows[~out[j], sl.BODY])
+    kept = st.begin[0]
+    for i in range(first, stop):
+        start, end = st.begin[i - first], st.begin[i - first + 1]
+        if kept == start and st.unsure[i - first] == 0:
+            kept = end
+            continue
+        before, sort = kept, st.unsure[i - first] & TWICE != 0
+        for j in range(start, end):
+            slot = out[j]
+            if slot < 0:
+                slot = ~slot
+                if not matches(ix, space, slot, o, i, o.order[i]):
+                    continue
+                sort = True
+            order[kept] = i
+            out[kept] = slot
+            kept += 1
+        if sort:
+            kept = _each_once(out, before, kept)
+    return kept
 
 
 @njit
 def _each_once(out: NDArray[np.int64], start: int, stop: int) -> int:
-    """Sort the slots [start, stop), all of one object, and keep each once; where they end.
-
-    So it is done where the object met too many to note them, or had to ask one: of two with the
-    same id the older one is told first.
-    """
+    """Sort the slots [start, stop), all of one object, and keep each once; where they end."""
     out[start:stop].sort()
     kept = start
     for j in range(start, stop):
@@ -402,33 +452,10 @@ def match_range(
         first = counts[NEXT]
         following = _read_words(ix.words, o, first, _LOOKUPS // max(levels, 1), st)
         n = _find(ix.lists, st, _gather(ix.lists, o, first, following, levels, st))
-        st.done[OBJECT] = -1
-        st.done[SORTED] = st.done[NOTED] = 0
-        full = False
-        examined = j = skip = 0
-        while j < n and not full:
-            hits, j, skip = _within(ix.lists, boxes, o, st, n, j, skip)
-            examined += hits
-            kept, asking = _sift(ix.slots, pool, boxes, o, st, hits, first)
-            if asking:
-                _ask(ix, space, o, st, kept)
-            full = not _tell(st, kept, order, out, counts)
-        if full:  # what is complete stays, and its work counts
-            following = max(st.done[OBJECT], first)
-            if st.done[OBJECT] >= 0:
-                counts[FOUND] = st.done[BEFORE]
-            n = np.searchsorted(st.number[:n], following)
-            examined = j = skip = 0
-            while j < n:
-                hits, j, skip = _within(ix.lists, boxes, o, st, n, j, skip)
-                examined += hits
-        elif st.done[SORTED]:
-            counts[FOUND] = _each_once(out, st.done[BEFORE], counts[FOUND])
-        counts[EXAMINED] += examined
-        counts[LOOKUPS] += n
-        for k in range(n):
-            counts[SCANNED] += pl.entries(ix.lists, st.row[k])[1]
-        counts[NEXT] = following
-        if full:
+        done, unsure = _scan(ix, pool, boxes, o, st, first, following, n, order, out, counts)
+        if unsure:
+            counts[FOUND] = _settle(ix, space, o, st, first, done, order, out)
+        counts[NEXT] = done
+        if done < following:
             return False
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.prefetch import prefetch
 from nearcast.model.jit import njit
 
 _ONE = np.uint64(1)
@@ -21,6 +22,12 @@ def words_for(slots: int) -> int:
 def is_set(bits: NDArray[np.uint64], slot: int) -> bool:
     """The bit of a slot."""
     return bits[slot >> _SIX] >> np.uint64(slot & _LOW) & _ONE != np.uint64(0)
+
+
+@njit(lean=True, forceinline=True)
+def ask_bit(bits: NDArray[np.uint64], slot: int) -> None:
+    """Ask for what `is_set` will read."""
+    prefetch(bits, slot >> _SIX)
 
 
 @njit(lean=True)
