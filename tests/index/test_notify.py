@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def read(row: Json) -> Json:
     return row
 
 
-def written(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
+def written(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
     """Rows of a Parquet file of them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.parquet")
@@ -125,7 +126,7 @@ def test_columns_say_what_lines_say(
         changes = step(index, batch)
         lines = render(index, changes).tobytes().decode().splitlines()
         from_lines = [read(json.loads(line)) for line in lines]
-        assert from_lines == [read(row) for row in written([tabulate(index, changes)])]
+        assert from_lines == [read(row) for row in written(tabulate(index, changes))]
         assert from_lines == [read(n) for n in notifications(index, changes)]
         index.close()
 
@@ -142,7 +143,7 @@ def test_a_line_by_hand() -> None:
         b'{"id":"s\\"1","event":"enter","object":"o\\n1","time":0,"distance":5.0,'
         b'"owner":"me","meta":{"n":[1,null]}}\n'
     )
-    assert written([tabulate(index, changes)]) == [
+    assert written(tabulate(index, changes)) == [
         {
             "id": 's"1',
             "event": "enter",
@@ -161,18 +162,18 @@ def test_nothing_to_tell(kind: str) -> None:
     [batch] = plan([publish("o", 0)], Space.PLANAR)
     changes = net(step(index, batch))
     assert render(index, changes).tobytes() == b""
-    assert written([tabulate(index, changes)]) == []
+    assert written(tabulate(index, changes)) == []
 
 
 def test_many_matches_of_one_object() -> None:
     """Its id is written once, however often it is told; files may have rows of both kinds."""
     log = [subscribe(f"s{n}", 0, query_for("range"), meta={"n": n}) for n in range(10)]
     log += [publish('o"', 1), publish("p", 1)]
-    batches = []
+    batches: list[pa.RecordBatch] = []
     for kind in ("range", "knn"):
         index = INDEXES["inverted"](kind, Space.PLANAR, Memory())
         [batch] = plan(log, Space.PLANAR)
-        batches.append(tabulate(index, step(index, batch)))
+        batches += tabulate(index, step(index, batch))
     assert len(batches[0]["object"].dictionary) == 2
     rows = written(batches)
     assert [r["object"] for r in rows] == 10 * ['o"'] + 10 * ["p"]

@@ -384,4 +384,4 @@ def _told(
             told = np.where(by_old, also, told)
     else:
         told = index.reports(changes.slot)
-    return changes.take(np.flatnonzero(told))
+    return changes if told.all() else changes.take(np.flatnonzero(told))

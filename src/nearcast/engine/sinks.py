@@ -39,7 +39,7 @@ class BatchFiles:
         with explained(self.out):
             path = self._temporary()
             if self.format == "parquet":
-                write_rows([tabulate(i, c) for i, c in parts], path)
+                write_rows((rows for i, c in parts for rows in tabulate(i, c)), path)
             else:
                 with path.open("wb") as file:
                     for index, changes in parts:

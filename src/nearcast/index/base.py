@@ -58,7 +58,7 @@ class Changes:
     def __len__(self) -> int:
         return len(self.order)
 
-    def take(self, rows: NDArray[Any]) -> Changes:
+    def take(self, rows: NDArray[Any] | slice) -> Changes:
         """Some of the changes."""
         return Changes(
             self.order[rows],

@@ -457,17 +457,10 @@ class CompiledIndex(LocalIndex):
         return parity
 
     def texts(self, slots: NDArray[np.int64]) -> Texts:
-        half = self._slots.half
-        return Texts(
-            self._slots.text,
-            self._slots.rows[slots, sl.TEXT],
-            (half[slots, sl.FLAGS] >> sl.ID_SHIFT).astype(np.int64),
-            half[slots, sl.TAIL].astype(np.int64),
-        )
+        return Texts(self._slots.text, *sl.texts_of(self._slots, frozen(slots)))
 
     def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        reports: NDArray[np.bool_] = self._slots.half[slots, sl.FLAGS] & sl.REPORTS != 0
-        return reports
+        return sl.reporting(self._slots, frozen(slots))
 
 
 def _longest(objects: ObjectColumns) -> int:

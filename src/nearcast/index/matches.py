@@ -60,7 +60,7 @@ class Matches(Changes):
             self.time, self.name_starts, self.name_lengths = _named(self._objects, self.order)
         return object.__getattribute__(self, name)
 
-    def take(self, rows: NDArray[Any]) -> Changes:
+    def take(self, rows: NDArray[Any] | slice) -> Matches:
         """Some of the matches."""
         return Matches(self.order[rows], self.slot[rows], self._objects, self.work)
 

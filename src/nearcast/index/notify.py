@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nearcast.index.base import ENTER, EVENTS, LEAVE, MATCH, Changes, LocalIndex
+from nearcast.index.matches import Matches
+from nearcast.kernels.codes import encode
 from nearcast.kernels.lines import Lines, size, write
 from nearcast.kernels.ragged import frozen, gather
 from nearcast.wire.tables import string_column
@@ -30,13 +33,17 @@ NOTIFICATIONS = pa.schema(
 # The same with what repeats as codes: so it is written, and reads back as NOTIFICATIONS.
 _CODED = pa.schema(
     [
-        ("id", pa.large_string()),
-        ("event", pa.dictionary(pa.int8(), pa.string())),
-        ("object", pa.dictionary(pa.int32(), pa.large_string())),
-        *(NOTIFICATIONS.field(name) for name in ("time", "distance", "owner", "meta")),
+        pa.field("id", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
+        pa.field("event", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("object", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
+        NOTIFICATIONS.field("time").with_nullable(False),
+        *(NOTIFICATIONS.field(name) for name in ("distance", "owner", "meta")),
     ]
 )
 
+# Codes of ids hardly repeat in a way that zstd finds; it would take as long as all the rest.
+_COMPRESSION = {n: "snappy" if n == "id" else "zstd" for n in NOTIFICATIONS.names}
+_ROWS = 1 << 20  # at a time: memory is used again, and ids repeat
 _NAME_BITS = np.uint64(33)  # of a place in `names`, below the 31 of a slot
 
 
@@ -108,50 +115,76 @@ def _text(
     return column
 
 
-def _objects(changes: Changes) -> pa.Array:
-    """Ids of the objects: of many matches in a row that are one object's, it is made once."""
-    starts, lengths = changes.name_starts, changes.name_lengths
-    first = np.flatnonzero(np.append(True, starts[1:] != starts[:-1])[: len(starts)])
-    if 2 * len(first) > len(starts):
-        return _text(changes.names, starts, lengths).dictionary_encode()
-    codes = np.repeat(np.arange(len(first), dtype=np.int32), np.diff(first, append=len(starts)))
-    names = _text(changes.names, starts[first], lengths[first])
-    return pa.DictionaryArray.from_arrays(pa.array(codes), names)
+def _objects(changes: Changes) -> tuple[pa.Array, NDArray[np.int64]]:
+    """(ids, times) of the objects."""
+    ids = _text(changes.names, changes.name_starts, changes.name_lengths)
+    return ids.dictionary_encode(), changes.time
 
 
-def tabulate(index: LocalIndex, changes: Changes) -> pa.RecordBatch:
-    """The same notifications as rows, coded; see `write_rows`."""
-    texts = index.texts(changes.slot)
-    n = len(changes)
-    owner, meta = pa.nulls(n, pa.string()), pa.nulls(n, pa.string())
+def _runs(changes: Matches) -> tuple[pa.Array, NDArray[np.int64]]:
+    """The same of matches: those of one object stand together, its id and time are read once."""
+    first = np.flatnonzero(np.append(True, changes.order[1:] != changes.order[:-1]))
+    heads, lengths = changes.take(first), np.diff(first, append=len(changes))
+    codes = np.repeat(np.arange(len(first), dtype=np.int32), lengths)
+    names = _text(heads.names, heads.name_starts, heads.name_lengths)
+    ids = pa.DictionaryArray.from_arrays(pa.array(codes), names)
+    return ids, np.repeat(heads.time, lengths)
+
+
+def tabulate(index: LocalIndex, changes: Changes) -> Iterator[pa.RecordBatch]:
+    """The same notifications as rows, coded, some at a time; see `write_rows`."""
+    scratch = np.zeros(len(index), np.int32)
+    for start in range(0, len(changes), _ROWS):
+        some = changes.take(slice(start, start + _ROWS))
+        slots, codes = encode(some.slot, scratch)
+        objects, times = _runs(some) if isinstance(some, Matches) else _objects(some)
+        ids, owner, meta = _subscriptions(index, slots, codes)
+        events = pa.array(some.event.view(np.int8))
+        yield pa.RecordBatch.from_arrays(
+            [
+                ids,
+                pa.DictionaryArray.from_arrays(events, list(EVENTS)),
+                objects,
+                pa.array(times),
+                _distances(some),
+                owner,
+                meta,
+            ],
+            schema=_CODED,
+        )
+
+
+def _subscriptions(
+    index: LocalIndex, slots: NDArray[np.int64], codes: NDArray[np.int32]
+) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """ids, owners and meta of the rows whose subscriptions are `slots`, by their codes."""
+    texts = index.texts(slots)
+    places = pa.array(codes)
+    ids = _text(texts.text, texts.starts, texts.id_lengths)
+    owner = meta = pa.nulls(len(codes), pa.string())
     if texts.tail_lengths.any():
         tails = gather(texts.text, texts.starts + texts.id_lengths, texts.tail_lengths)
-        owner, meta = _echoes(string_column(*tails).to_pylist())
-    return pa.RecordBatch.from_arrays(
-        [
-            _text(texts.text, texts.starts, texts.id_lengths),
-            pa.DictionaryArray.from_arrays(pa.array(changes.event.view(np.int8)), list(EVENTS)),
-            _objects(changes),
-            pa.array(changes.time),
-            pa.array(changes.distance, mask=changes.event != ENTER),
-            owner,
-            meta,
-        ],
-        schema=_CODED,
-    )
+        owner, meta = (c.take(places) for c in _echoes(string_column(*tails).to_pylist()))
+    return pa.DictionaryArray.from_arrays(places, ids), owner, meta
 
 
-def write_rows(batches: list[pa.RecordBatch], path: Path) -> None:
+def _distances(changes: Changes) -> pa.Array:
+    """How far away what entered is."""
+    if isinstance(changes, Matches):
+        return pa.nulls(len(changes), pa.float64())
+    return pa.array(changes.distance, mask=changes.event != ENTER)
+
+
+def write_rows(batches: Iterable[pa.RecordBatch], path: Path) -> None:
     """A Parquet file of what `tabulate` made, whose columns are NOTIFICATIONS.
 
-    A row group a batch at least: codes mean something else in each. Ids hardly repeat within one,
-    and looking for those that do takes longer than the rest.
+    A row group a batch at least: codes mean something else in each.
     """
     with pq.ParquetWriter(
         path,
         _CODED,
-        compression="zstd",
-        use_dictionary=["event", "object"],
+        compression=_COMPRESSION,
+        use_dictionary=["id", "event", "object"],
         write_statistics=["time"],
         store_schema=False,
     ) as writer:

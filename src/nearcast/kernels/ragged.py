@@ -7,7 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.prefetch import prefetch
 from nearcast.model.jit import njit
+
+_AHEAD = 16  # runs from asking for memory to reading it
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
@@ -47,6 +50,8 @@ def _gather(
         offsets[i + 1] = offsets[i] + lengths[i]
     out = np.empty(offsets[n], values.dtype)
     for i in range(n):
+        if i + _AHEAD < n:
+            prefetch(values, starts[i + _AHEAD])
         first = starts[i]
         at = offsets[i]
         for j in range(lengths[i]):

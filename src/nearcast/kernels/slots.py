@@ -59,6 +59,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _FORGOTTEN = _LOW  # in place of a slot, in `ids`
 FOREVER = 2**62  # the end of what never ends
 _AHEAD = 4  # controls from asking for memory to reading it
+_LOOK = 16  # the same, where only a row is read
 
 
 class Slots(NamedTuple):
@@ -342,6 +343,31 @@ def drop_slots(s: Slots, slots: NDArray[np.int64]) -> None:
         s.half[slots[i], FLAGS] &= ~LIVE
         s.rows[slots[i], END] = s.rows[slots[i], START]
         set_bit(s.careful, slots[i])
+
+
+@njit
+def reporting(s: Slots, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which of the slots tell what they see."""
+    out = np.empty(len(slots), np.bool_)
+    for i in range(len(slots)):
+        if i + _LOOK < len(slots):
+            prefetch(s.rows, slots[i + _LOOK])
+        out[i] = s.half[slots[i], FLAGS] & REPORTS != 0
+    return out
+
+
+@njit
+def texts_of(s: Slots, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """[3, slots]: where the text of each begins, the length of its id and of its echo."""
+    out = np.empty((3, len(slots)), np.int64)
+    for i in range(len(slots)):
+        if i + _LOOK < len(slots):
+            prefetch(s.rows, slots[i + _LOOK])
+        slot = slots[i]
+        out[0, i] = s.rows[slot, TEXT]
+        out[1, i] = s.half[slot, FLAGS] >> ID_SHIFT
+        out[2, i] = s.half[slot, TAIL]
+    return out
 
 
 @njit
