@@ -13,7 +13,7 @@ import numpy as np
 from nearcast.engine.settings import Settings
 from nearcast.engine.shard import sample_of
 from nearcast.index.arena import Memory
-from nearcast.index.notify import render
+from nearcast.index.notify import render, tabulate
 from nearcast.kernels.jsonkeys import count_lines, line_keys
 from nearcast.model.jit import cache_dir
 from nearcast.routing import GridRouter, choose
@@ -90,7 +90,10 @@ def load_kernels(settings: Settings, only: str | None = None) -> None:
         index = strategy.index(kind, settings.space, Memory())
         index.apply(decoded.controls, np.zeros(decoded.controls.num_rows, np.int32))
         objects = object_columns(decoded.objects)
-        render(index, index.match(objects, numbers(decoded.objects["time"]).copy(), decoded.latest))
+        changes = index.match(objects, numbers(decoded.objects["time"]).copy(), decoded.latest)
+        index.reports(changes.slot)
+        render(index, changes)
+        list(tabulate(index, changes))
         index.restore(index.changed())
         index.close()
         index.compact(decoded.latest)

@@ -59,6 +59,7 @@ class CompiledIndex(LocalIndex):
 
     cells: bool  # range: lists know cells
     layout: int  # knn: how lists know balls (index.balls)
+    room = Room()  # of all of a process: indexes come and go with the batches
     bulk_from = 1000  # new subscriptions and objects: fewer are not worth a search of their own
     most_cells = CELLS  # range: of one subscription under one word
     range_width = WIDTH  # range: 32-bit numbers of an entry
@@ -66,8 +67,6 @@ class CompiledIndex(LocalIndex):
     def __init__(self, kind: str, space: Space, storage: Storage) -> None:
         super().__init__(kind, space, storage)
         self._results = ResultStore(storage) if kind == "knn" else None
-        self._usual = 4.0  # matches an object: room for the next ones
-        self._room = Room()
         self._width = pl.ENTRY if kind == "knn" else self.range_width
         self.load()
 
@@ -250,16 +249,17 @@ class CompiledIndex(LocalIndex):
         chunks = [np.empty((2, 0), np.int64)]
         done = len(self) == 0
         find = self._finder(objects)
-        room = max(int(self._usual * len(objects.order)), 4096)
+        usual = int(self._post_meta[posting.USUAL])
+        room = max(usual * len(objects.order) // 64 * 5 // 4, 4096)
         while not done:
-            out = self._room.take(room)
+            out = self.room.take(room)
             counts[FOUND] = 0
             done = find(out, counts)
             chunks.append(out[:, : counts[FOUND]])
             room *= 2
         order, slot = chunks[1] if len(chunks) == 2 else np.concatenate(chunks, axis=1)
         if len(order):
-            self._usual = 1.25 * len(order) / len(objects.order)
+            self._post_meta[posting.USUAL] = 64 * len(order) // len(objects.order) + 1
         return Matches(order, slot, objects, _work(counts))
 
     def _match_knn(

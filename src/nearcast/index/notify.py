@@ -33,11 +33,10 @@ NOTIFICATIONS = pa.schema(
 # The same with what repeats as codes: so it is written, and reads back as NOTIFICATIONS.
 _CODED = pa.schema(
     [
-        pa.field("id", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
-        pa.field("event", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("object", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
-        NOTIFICATIONS.field("time").with_nullable(False),
-        *(NOTIFICATIONS.field(name) for name in ("distance", "owner", "meta")),
+        ("id", pa.dictionary(pa.int32(), pa.large_string())),
+        ("event", pa.dictionary(pa.int8(), pa.string())),
+        ("object", pa.dictionary(pa.int32(), pa.large_string())),
+        *(NOTIFICATIONS.field(name) for name in ("time", "distance", "owner", "meta")),
     ]
 )
 

@@ -26,7 +26,8 @@ GRID = 3  # 1 + the level of a grid with cells of one size, or near which levels
 CHANGED = 4  # results that changed since the rectangles of groups were made anew
 DIVIDED = 5  # subscriptions there were when they were divided into groups; 0: not divided yet
 CHOSEN = 6  # subscriptions there were when GRID was chosen
-META = 7
+USUAL = 7  # matches of 64 objects, of late
+META = 8
 
 CELLS = 16  # at most, for a region of at most four boxes
 
