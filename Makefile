@@ -22,6 +22,7 @@ demo: setup ## a live city on this machine
 	@$(run) $(bin)/nearcast demo
 
 test: setup ## all tests: first those without a JVM, then those on Spark
+	@$(bin)/python -m nearcast.engine.warm # else both workers would compile the same
 	$(run) $(pytest) -m "not spark" -n 2 --dist worksteal
 	$(run) $(pytest) -m spark -n 2 --dist worksteal
 

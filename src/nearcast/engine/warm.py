@@ -128,5 +128,8 @@ def _load_planning(settings: Settings) -> None:
 
 
 if __name__ == "__main__":
-    chosen, _, strategy = sys.argv[1].partition("=")
-    load_kernels(Settings(strategies={chosen: strategy}), chosen)
+    if len(sys.argv) == 1:
+        warm(Settings())
+    else:
+        chosen, _, strategy = sys.argv[1].partition("=")
+        load_kernels(Settings(strategies={chosen: strategy}), chosen)
