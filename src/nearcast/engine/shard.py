@@ -36,7 +36,7 @@ from nearcast.routing.grid.survey import survey_at
 from nearcast.wire.tables import CONTROLS, REJECTS, ObjectColumns, join, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
-_WORTH = 0.7  # an index with a smaller share of living subscriptions is built anew
+_WORTH = 0.5  # an index with a smaller share of living subscriptions is built anew
 
 
 class Report(msgspec.Struct):

@@ -117,10 +117,12 @@ def _by_table(
     old, new = before[0] * n + before[1], after[0] * n + after[1]
     first = np.full(len(slots), n)
     np.minimum.at(first, *before)
-    sent = np.setdiff1d(new, old[~renamed[before[0]]])
+    comes, stays = np.zeros((2, len(slots) * n), bool)  # by slot and shard
+    comes[new] = True
+    stays[old[~renamed[before[0]]]] = True
+    sent = np.flatnonzero(comes & ~stays)
     sent = sent[first[sent // n] == shard]
-    here = np.arange(len(slots)) * n + shard
-    drops = slots[renamed | ~np.isin(here, new)]
+    drops = slots[renamed | ~comes[shard::n]]
     return Leaving(drops, slots[sent // n], sent % n, following.both.parity if alone else None)
 
 

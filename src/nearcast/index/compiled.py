@@ -50,6 +50,7 @@ from nearcast.wire.tables import (
 )
 
 _STAMPS = 2**31 - 1
+_FEW = 1 << 18
 _KEPT = sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION | sl.PARITY  # flags that move with a row
 Finder = Callable[[NDArray[np.int64], NDArray[np.int64]], bool]  # (matches, counts): all found?
 
@@ -171,6 +172,12 @@ class CompiledIndex(LocalIndex):
         if self.cells and other_cells(self._index):
             self._forget_lists()
             choose_cells(self._index)
+        posted = int(self._post_meta[posting.POSTED])
+        if (len(self) - posted) * 8 > posted > 0:  # many at once: not in many small steps
+            expected = int(self._lists_meta[pl.KEYS]) * (len(self) - posted) // posted
+            if self._lacks_keys(expected * 3 // 4):
+                self._grow_keys(expected * 3 // 4)
+                self._attach()
         while not post_range(self._index, self.cells):
             self._grow_lists()
 
@@ -183,7 +190,7 @@ class CompiledIndex(LocalIndex):
             before = len(self._index.words)
             size = _power((int(self._post_meta[posting.WORDS]) + words) * 10 // 7 + 1)
             pl.stretch(self.storage.array("words", np.uint64, posting.WORD_ROW, size), before)
-        elif (int(tops[pl.KEYS]) + keys) * 10 > len(lists.table) * 8:
+        elif self._lacks_keys(keys):
             self._grow_keys(keys)
         else:
             longest = 1 << int(pl.room_class(lists.table[:, 1].max()))
@@ -193,15 +200,19 @@ class CompiledIndex(LocalIndex):
                 "pool",
                 np.int32,
                 self._width,
-                max(len(lists.pool) * 9 // 8, int(tops[pl.TOP]) + 2 * longest),
+                max(_larger(len(lists.pool)), int(tops[pl.TOP]) + 2 * longest),
             )
         self._attach()
+
+    def _lacks_keys(self, more: int) -> bool:
+        """Whether the table has no room for so many more keys."""
+        return (int(self._lists_meta[pl.KEYS]) + more) * 10 > len(self._index.lists.table) * 8
 
     def _grow_keys(self, more: int) -> None:
         """A table for so many more keys."""
         before, marks = len(self._index.lists.table), len(self._index.lists.marks)
         needed = (int(self._lists_meta[pl.KEYS]) + more) * 10 // 8 + 1
-        keys = self.storage.array("keys", np.uint64, pl.ROW, max(needed, before * 9 // 8))
+        keys = self.storage.array("keys", np.uint64, pl.ROW, max(needed, _larger(before)))
         pl.stretch(keys, before)
         if _power(len(keys)) // 8 != marks:
             pl.mark_all(keys, self.storage.table("marks", 1, _power(len(keys)) // 8))
@@ -209,7 +220,7 @@ class CompiledIndex(LocalIndex):
     def _make_room(self, more: int) -> None:
         """Room on the lists for so many keys, and as many entries, at least."""
         lists, tops = self._index.lists, self._lists_meta
-        if (int(tops[pl.KEYS]) + more) * 10 > len(lists.table) * 8:
+        if self._lacks_keys(more):
             self._grow_keys(more)
         if int(tops[pl.TOP]) + more > len(lists.pool):
             self.storage.array("pool", np.int32, self._width, int(tops[pl.TOP]) + 2 * more)
@@ -466,6 +477,11 @@ class CompiledIndex(LocalIndex):
 def _longest(objects: ObjectColumns) -> int:
     """Words of the object that has most."""
     return int(np.diff(objects.word_offsets).max(initial=0))
+
+
+def _larger(rows: int) -> int:
+    """The next size of something that grows row by row: small ones double."""
+    return 2 * rows if rows < _FEW else rows * 9 // 8
 
 
 def _power(n: int) -> int:

@@ -32,7 +32,10 @@ ROUTERS: dict[str, type[Router]] = {
 
 # What runs unless something else is asked for, and why: `nearcast strategies` prints it.
 DEFAULTS = {
-    "range": ("hash+pyramid", "1.26 million objects/s, 295 bytes; gi2 0.17, 267 (bench range-index)"),
+    "range": (
+        "hash+pyramid",
+        "1.26 million objects/s, 295 bytes; gi2 0.17, 267 (bench range-index)",
+    ),
     "knn": ("hash+pyramid", "fewest candidates an object of the indexes here (bench dkm-sks)"),
 }
 
