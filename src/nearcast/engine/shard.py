@@ -20,7 +20,7 @@ from nearcast.engine.planning import ASK, Surveyed, survey_for
 from nearcast.engine.settings import Settings
 from nearcast.engine.sinks import BatchFiles
 from nearcast.engine.state import Delta, Manifest, StateFiles, snapshot
-from nearcast.engine.transfer import Moved, export, leaving, take_in
+from nearcast.engine.transfer import Moved, export, leaving, take_in, worth_building
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
 from nearcast.index.base import EVENTS, Changes
@@ -36,7 +36,6 @@ from nearcast.routing.grid.survey import survey_at
 from nearcast.wire.tables import CONTROLS, REJECTS, ObjectColumns, join, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
-_WORTH = 0.5  # an index with a smaller share of living subscriptions is built anew
 
 
 class Report(msgspec.Struct):
@@ -99,7 +98,7 @@ class ShardStep:
             report.attach_seconds = time.perf_counter() - started
             arena.begin()
             faults.reach("shard-begin", directions.batch)
-            moved = take_in(shard, directions, indexes)
+            moved = take_in(shard, directions, indexes, manifest.now - self.settings.grace_ms)
             ordered = in_order(envelopes, self.settings, manifest.now)
             report.objects = len(ordered.objects.order)
             report.controls = ordered.controls.num_rows
@@ -313,7 +312,8 @@ class ShardStep:
         if deltas:
             data = msgspec.msgpack.encode(deltas)
             following.delta_bytes += len(data)
-            if following.delta_bytes > max(following.snapshot_bytes, _SMALL):
+            large = following.delta_bytes > max(following.snapshot_bytes, _SMALL)
+            if large or moved.renumbered:
                 self._compact(batch, files, following, indexes)
             else:
                 following.files.append(files.write(batch, data))
@@ -327,7 +327,7 @@ class ShardStep:
         """A snapshot in place of all deltas, without what can see nothing any more."""
         settled = manifest.now - self.settings.grace_ms
         for index in indexes.values():
-            if len(index.living(settled)) < _WORTH * len(index):
+            if worth_building(index, settled):
                 index.compact(settled)
         data = msgspec.msgpack.encode({k: snapshot(i) for k, i in indexes.items()})
         manifest.files, manifest.base = [files.write(batch, data)], batch

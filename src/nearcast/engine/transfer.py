@@ -28,6 +28,7 @@ from nearcast.routing.grid.survey import survey_at
 from nearcast.wire.tables import CONTROLS, RESULTS, from_bytes, join, numbers, to_bytes
 
 Slots = NDArray[np.int64]
+_WORTH = 0.5  # an index with a smaller share of living subscriptions is built anew
 
 
 class ExportFile(msgspec.Struct):
@@ -46,6 +47,7 @@ class Moved:
 
     drops: dict[str, list[int]] = field(default_factory=dict)  # slots
     controls: dict[str, pa.RecordBatch] = field(default_factory=dict)
+    renumbered: bool = False  # slots have other numbers than the files of the state know
 
 
 class Leaving(NamedTuple):
@@ -57,8 +59,19 @@ class Leaving(NamedTuple):
     parity: bool | None = None  # that copies get; None: as they are
 
 
-def take_in(shard: int, directions: Directions, indexes: dict[str, LocalIndex]) -> Moved:
-    """Before the batch: drop what moved away, take in what comes."""
+def worth_building(index: LocalIndex, settled: int) -> bool:
+    """Whether so much of an index sees nothing from `settled` on that it is better built anew."""
+    return len(index.living(settled)) < _WORTH * len(index)
+
+
+def take_in(
+    shard: int, directions: Directions, indexes: dict[str, LocalIndex], settled: int
+) -> Moved:
+    """Before the batch: drop what moved away, take in what comes.
+
+    Where more comes than is there, the state is written whole after the batch. Then an index that
+    is worth building anew is so before: what comes need not be built twice.
+    """
     moved = Moved()
     for kind, paths in directions.imports.items():
         index = indexes[kind]
@@ -71,6 +84,10 @@ def take_in(shard: int, directions: Directions, indexes: dict[str, LocalIndex]) 
             rows = np.flatnonzero(np.array(file.shards) == shard)
             if len(rows):
                 came.append(_part_of(file, rows))
+        more = sum(controls.num_rows for controls, _ in came)
+        if more > len(index.living(settled)) and worth_building(index, settled):
+            index.compact(settled)
+            moved.renumbered = True
         for controls, results in came:
             first = len(index)
             index.apply(controls, np.zeros(controls.num_rows, np.int32))
