@@ -14,10 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.contract import Miniature, difference, expected, told, write_log
 
+from nearcast.engine import transfer
 from nearcast.engine.live import Tailer
 from nearcast.engine.reports import Reports
 from nearcast.engine.settings import Settings
 from nearcast.engine.source import Feed
+from nearcast.engine.transfer import Moved
 from nearcast.index import INDEXES
 from nearcast.model.space import Space
 from nearcast.routing import ROUTERS, CanPlan, GridRouter
@@ -87,6 +89,36 @@ def _run(
 def _moved(run: Miniature) -> int:
     """Subscriptions that went to other shards."""
     return sum(r.moved for record in Reports(run.checkpoint).all() for r in record.reports)
+
+
+@pytest.mark.parametrize("order", ["time", "arrival"])
+def test_an_index_that_is_built_anew_before_more_comes_does_not_show(
+    order: Order, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nearcast.routing.random.SHARE", 1.0)  # every other batch all go anywhere
+    renumbered = []
+
+    def take_in(*given: Any) -> Moved:
+        moved = transfer.take_in(*given)
+        renumbered.append(moved.renumbered)
+        return moved
+
+    monkeypatch.setattr("nearcast.engine.shard.take_in", take_in)
+    rng = Random(order)
+    for seed in range(3):
+        late = 0.3 if order == "arrival" else 0.0
+        events = random_log(seed, Space.PLANAR, 80, late, late > 0)
+        folder = memory / str(seed)
+        folder.mkdir()
+        settings = Settings(
+            space=Space.PLANAR,
+            shards=5,
+            strategies={"range": "random+pyramid", "knn": "random"},
+            order=order,
+            arena=str(folder / "arena"),
+        )
+        _run(folder, events, settings, 7, rng)
+    assert any(renumbered)
 
 
 @pytest.mark.parametrize("router", PLANNED)
