@@ -140,7 +140,7 @@ def others(ix: Index, slot: int, hook: int) -> tuple[int, int]:
     body = s.rows[slot, sl.BODY]
     if flags & sl.PROVED or length == 0:
         if s.half[slot, sl.COVER] > 1:  # of an OR's words, the first that an object has leads here
-            if hook > body + length + 2:
+            if s.half[slot, sl.COVER] > 3:  # then all of its lists must say so
                 return NONE, MANY
             for i in range(body + length, hook):
                 first, second = NOT - int(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
