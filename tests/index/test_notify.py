@@ -126,7 +126,7 @@ def test_columns_say_what_lines_say(
         changes = step(index, batch)
         lines = render(index, changes).tobytes().decode().splitlines()
         from_lines = [read(json.loads(line)) for line in lines]
-        assert from_lines == [read(row) for row in written(tabulate(index, changes))]
+        assert from_lines == [read(row) for row in written(tabulate([(index, changes)]))]
         assert from_lines == [read(n) for n in notifications(index, changes)]
         index.close()
 
@@ -143,7 +143,7 @@ def test_a_line_by_hand() -> None:
         b'{"id":"s\\"1","event":"enter","object":"o\\n1","time":0,"distance":5.0,'
         b'"owner":"me","meta":{"n":[1,null]}}\n'
     )
-    assert written(tabulate(index, changes)) == [
+    assert written(tabulate([(index, changes)])) == [
         {
             "id": 's"1',
             "event": "enter",
@@ -162,7 +162,7 @@ def test_nothing_to_tell(kind: str) -> None:
     [batch] = plan([publish("o", 0)], Space.PLANAR)
     changes = net(step(index, batch))
     assert render(index, changes).tobytes() == b""
-    assert written(tabulate(index, changes)) == []
+    assert written(tabulate([(index, changes)])) == []
 
 
 def test_many_matches_of_one_object() -> None:
@@ -173,7 +173,7 @@ def test_many_matches_of_one_object() -> None:
     for kind in ("range", "knn"):
         index = INDEXES["inverted"](kind, Space.PLANAR, Memory())
         [batch] = plan(log, Space.PLANAR)
-        batches += tabulate(index, step(index, batch))
+        batches += tabulate([(index, step(index, batch))])
     assert len(batches[0]["object"].dictionary) == 2
     rows = written(batches)
     assert [r["object"] for r in rows] == 10 * ['o"'] + 10 * ["p"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -23,8 +24,8 @@ from nearcast.engine.state import Delta, Manifest, StateFiles, snapshot
 from nearcast.engine.transfer import Moved, export, leaving, take_in, worth_building
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
-from nearcast.index.base import EVENTS, Changes
-from nearcast.index.notify import net
+from nearcast.index.base import Changes
+from nearcast.index.notify import Told, net
 from nearcast.kernels.ragged import gather
 from nearcast.routing import CanMove, GridRouter, Router, Sample, choose
 from nearcast.routing.balance import CanBalance, CanReplan, Counts, Period
@@ -102,18 +103,15 @@ class ShardStep:
             ordered = in_order(envelopes, self.settings, manifest.now)
             report.objects = len(ordered.objects.order)
             report.controls = ordered.controls.num_rows
-            matching = time.perf_counter()
             routers = make_routers(self.settings, directions.tables)
             views = {k: view_of(ordered, r, shard) for k, r in routers.items()}
             held = {k: len(i) for k, i in indexes.items()}
             bills = open_bills(shard, directions, routers, indexes, manifest, moved, ordered)
-            changes = self._match(indexes, routers, views, report)
-            self._count(indexes, routers, held, ordered.now, report)
-            report.costs = {kind: bill.settle(ordered.now) for kind, bill in bills.items()}
-            report.match_seconds = time.perf_counter() - matching
-            self._gather(directions, routers, indexes, held, views, report)
+            self._write_out(self._match(indexes, routers, views, report), envelopes, report)
             faults.reach("shard-matched", directions.batch)
-            self._write_out(indexes, changes, envelopes, report)
+            self._count(indexes, routers, held, ordered.now, report)
+            add_costs(report.costs, {k: bill.settle(ordered.now) for k, bill in bills.items()})
+            self._gather(directions, routers, indexes, held, views, report)
             following = self._save(
                 shard, directions.batch, manifest, indexes, moved, ordered, report
             )
@@ -222,24 +220,28 @@ class ShardStep:
         routers: dict[str, Router],
         views: dict[str, Ordered],
         report: Report,
-    ) -> dict[str, Changes]:
-        found: dict[str, Changes] = {}
+    ) -> Iterator[Told]:
+        """What is told, piece by piece; figures are complete when it is through."""
+        only_net = self.settings.changes == "net"
         for kind, index in indexes.items():
             ordered = views[kind]
+            counts = report.counts[kind] = Counts(len(ordered.objects.order))
+            started = time.perf_counter()
             index.apply(ordered.controls, ordered.at)
-            only_net = self.settings.changes == "net"
-            changes = index.match(ordered.objects, ordered.clock, ordered.now, only_net)
-            work, objects = changes.work, ordered.objects
-            report.counts[kind] = Counts(
-                len(objects.order), 0, work.lookups, work.scanned, work.examined, len(changes)
-            )
-            changes = _told(index, routers[kind], report.shard, changes, objects)
-            found[kind] = net(changes) if only_net else changes
-            counts = np.bincount(found[kind].event, minlength=len(EVENTS)).tolist()
-            for event, n in zip(EVENTS, counts, strict=True):
-                if n:
-                    report.notifications[f"{kind}.{event}"] = n
-        return found
+            for found in index.matching(ordered.objects, ordered.clock, ordered.now, only_net):
+                counts.lookups += found.work.lookups
+                counts.scanned += found.work.scanned
+                counts.examined += found.work.examined
+                counts.told += len(found)
+                told = _told(index, routers[kind], report.shard, found, ordered.objects)
+                told = net(told) if only_net else told
+                for event, n in told.events().items():
+                    name = f"{kind}.{event}"
+                    report.notifications[name] = report.notifications.get(name, 0) + n
+                report.match_seconds += time.perf_counter() - started
+                yield index, told
+                started = time.perf_counter()
+            report.match_seconds += time.perf_counter() - started
 
     def _count(
         self,
@@ -261,15 +263,9 @@ class ShardStep:
             report.lookups += counts.lookups
             report.scanned += counts.scanned
 
-    def _write_out(
-        self,
-        indexes: dict[str, LocalIndex],
-        changes: dict[str, Changes],
-        envelopes: list[Envelope],
-        report: Report,
-    ) -> None:
+    def _write_out(self, told: Iterator[Told], envelopes: list[Envelope], report: Report) -> None:
         files = BatchFiles(Path(self.out), self.settings.format, report.batch, report.shard)
-        report.files |= files.notifications([(indexes[k], c) for k, c in changes.items()])
+        report.files |= files.notifications(told)
         if report.shard == 0:
             rejects = join([e.reject_table for e in envelopes], REJECTS)
             report.rejects = rejects.num_rows
@@ -382,6 +378,8 @@ def _told(
             by_old = index.parity(changes.slot) != router.both.parity
             also = tells(router.old, shard, objects, rows, changes.slot, index.asked)
             told = np.where(by_old, also, told)
+    elif index.all_report:
+        return changes
     else:
         told = index.reports(changes.slot)
     return changes if told.all() else changes.take(np.flatnonzero(told))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import uuid
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 
-from nearcast.index import LocalIndex
-from nearcast.index.base import Changes
-from nearcast.index.notify import render, tabulate, write_rows
+from nearcast.index.notify import Told, render, tabulate, write_rows
 from nearcast.model.errors import NearcastError
 
 TEMPORARY = "_tmp"
@@ -31,21 +31,24 @@ class BatchFiles:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{self.name}-{uuid.uuid4().hex[:12]}"
 
-    def notifications(self, parts: list[tuple[LocalIndex, Changes]]) -> dict[str, str]:
-        """Write notifications; {final name: temporary path}, nothing if there are none."""
-        parts = [(i, c) for i, c in parts if len(c)]
-        if not parts:
-            return {}
-        with explained(self.out):
-            path = self._temporary()
-            if self.format == "parquet":
-                write_rows((rows for i, c in parts for rows in tabulate(i, c)), path)
-            else:
-                with path.open("wb") as file:
-                    for index, changes in parts:
-                        file.write(np.ascontiguousarray(render(index, changes)).data)
-                    _sync(file.fileno())
-        return {f"notifications/{self.name}.{self.format}": str(path)}
+    def notifications(self, parts: Iterable[Told]) -> dict[str, str]:
+        """Write notifications as they come; {final name: temporary path}, nothing if none do."""
+        some = (part for part in parts if len(part[1]))
+        for first in some:
+            with explained(self.out):
+                path = self._temporary()
+                self._write(itertools.chain([first], some), path)
+            return {f"notifications/{self.name}.{self.format}": str(path)}
+        return {}
+
+    def _write(self, parts: Iterable[Told], path: Path) -> None:
+        if self.format == "parquet":
+            write_rows(tabulate(parts), path)
+            return
+        with path.open("wb") as file:
+            for index, changes in parts:
+                file.write(np.ascontiguousarray(render(index, changes)).data)
+            _sync(file.fileno())
 
     def rejects(self, table: pa.RecordBatch) -> dict[str, str]:
         """Write rejects as JSON lines: file, line, reason, and the beginning of the event."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -57,6 +58,11 @@ class Changes:
 
     def __len__(self) -> int:
         return len(self.order)
+
+    def events(self) -> dict[str, int]:
+        """How many there are of each event that occurs."""
+        counts = np.bincount(self.event, minlength=len(EVENTS)).tolist()
+        return {event: n for event, n in zip(EVENTS, counts, strict=True) if n}
 
     def take(self, rows: NDArray[Any] | slice) -> Changes:
         """Some of the changes."""
@@ -161,6 +167,12 @@ class LocalIndex(ABC):
         With `net`, changes that cancel out within the batch may be left out.
         """
 
+    def matching(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Iterator[Changes]:
+        """What `match` gives, perhaps in pieces, one after the other; their work adds up."""
+        yield self.match(objects, clock, now, net)
+
     @abstractmethod
     def drop(self, slots: NDArray[np.int64]) -> None:
         """These subscriptions moved away: they see nothing any more."""
@@ -192,6 +204,11 @@ class LocalIndex(ABC):
     @abstractmethod
     def texts(self, slots: NDArray[np.int64]) -> Texts:
         """Ids and echoes of slots."""
+
+    @property
+    def all_report(self) -> bool:
+        """Whether no slot is silent, as far as is known without a look at each."""
+        return False
 
     @abstractmethod
     def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
 from nearcast.index.knn_match import match_knn, pass_time
 from nearcast.index.lookups import make_stages
-from nearcast.index.matches import Matches, Room
+from nearcast.index.matches import Matches, Room, joined
 from nearcast.index.range_lists import CELLS, WIDTH, choose_cells, other_cells, post_range
 from nearcast.index.range_match import make_search, match_range
 from nearcast.index.results import ResultStore
@@ -52,6 +52,7 @@ from nearcast.wire.tables import (
 _STAMPS = 2**31 - 1
 _FEW = 1 << 18
 _KEPT = sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION | sl.PARITY  # flags that move with a row
+Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
 Finder = Callable[[NDArray[np.int64], NDArray[np.int64]], bool]  # (matches, counts): all found?
 
 
@@ -61,6 +62,7 @@ class CompiledIndex(LocalIndex):
     cells: bool  # range: lists know cells
     layout: int  # knn: how lists know balls (index.balls)
     room = Room()  # of all of a process: indexes come and go with the batches
+    piece = 1 << 21  # range: matches at a time
     bulk_from = 1000  # new subscriptions and objects: fewer are not worth a search of their own
     most_cells = CELLS  # range: of one subscription under one word
     range_width = WIDTH  # range: 32-bit numbers of an entry
@@ -239,12 +241,28 @@ class CompiledIndex(LocalIndex):
     def match(
         self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
     ) -> Changes:
+        if self._results:
+            return self._match_knn(self._results, objects, clock, now, net)
+        usual = int(self._post_meta[posting.USUAL])
+        room = max(usual * len(objects.order) // 64 * 5 // 4, 4096)
+        found = joined(list(self._match_range(objects, room, 2)), objects)
+        if len(found):
+            self._post_meta[posting.USUAL] = 64 * len(found) // len(objects.order) + 1
+        return found
+
+    def matching(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Iterator[Changes]:
+        if self._results:
+            yield self._match_knn(self._results, objects, clock, now, net)
+        else:  # what is found goes on while it is in the processor's memory, and then makes room
+            yield from self._match_range(objects, self.piece, 1)
+
+    def _make_stamps(self, objects: ObjectColumns) -> None:
+        """See to it that the numbers of `objects` are not larger than a stamp can be."""
         if int(self._slots_meta[sl.CLOCK]) + len(objects.order) > _STAMPS:
             self._slots.half[:, sl.STAMP] = -1
             self._slots_meta[sl.CLOCK] = 0
-        if self._results:
-            return self._match_knn(self._results, objects, clock, now, net)
-        return self._match_range(objects)
 
     def _finder(self, objects: ObjectColumns) -> Finder:
         """What finds the matches of `objects`, as `range_match.match_range` does."""
@@ -255,23 +273,27 @@ class CompiledIndex(LocalIndex):
             self._index, pool, boxes, space, objects, search, out[0], out[1], counts
         )
 
-    def _match_range(self, objects: ObjectColumns) -> Changes:
+    def _match_range(self, objects: ObjectColumns, room: int, growth: int) -> Iterator[Matches]:
+        """Matches, as many at a time as there is room for; which grows from time to time."""
+        self._make_stamps(objects)
         counts = np.zeros(COUNTS, np.int64)
-        chunks = [np.empty((2, 0), np.int64)]
-        done = len(self) == 0
         find = self._finder(objects)
-        usual = int(self._post_meta[posting.USUAL])
-        room = max(usual * len(objects.order) // 64 * 5 // 4, 4096)
+        done = len(self) == 0
         while not done:
-            out = self.room.take(room)
-            counts[FOUND] = 0
-            done = find(out, counts)
-            chunks.append(out[:, : counts[FOUND]])
-            room *= 2
-        order, slot = chunks[1] if len(chunks) == 2 else np.concatenate(chunks, axis=1)
-        if len(order):
-            self._post_meta[posting.USUAL] = 64 * len(order) // len(objects.order) + 1
-        return Matches(order, slot, objects, _work(counts))
+            counts[FOUND:] = 0
+            done, found = self._fill(find, counts, room)
+            if len(found[0]) or done:
+                yield Matches(*found, objects, _work(counts))
+                room *= growth
+            else:  # not even those of one object
+                room *= 2
+            del found  # so that its memory may be used again
+
+    def _fill(self, find: Finder, counts: NDArray[np.int64], room: int) -> tuple[bool, Pair]:
+        """(whether that is all; numbers of objects and slots), at most as there is room for."""
+        out = self.room.take(room)
+        done = find(out, counts)
+        return done, (out[0, : counts[FOUND]], out[1, : counts[FOUND]])
 
     def _match_knn(
         self,
@@ -281,6 +303,7 @@ class CompiledIndex(LocalIndex):
         now: int,
         net: bool,
     ) -> Changes:
+        self._make_stamps(objects)
         counts = np.zeros(KNN_COUNTS, np.int64)
         queued = np.zeros(1, np.int64)
         scratch = make_scratch()
@@ -469,6 +492,10 @@ class CompiledIndex(LocalIndex):
 
     def texts(self, slots: NDArray[np.int64]) -> Texts:
         return Texts(self._slots.text, *sl.texts_of(self._slots, frozen(slots)))
+
+    @property
+    def all_report(self) -> bool:
+        return bool(self._slots_meta[sl.SILENT] == 0)
 
     def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
         return sl.reporting(self._slots, frozen(slots))

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.base import MATCH, Changes, Work
+from nearcast.index.base import EVENTS, MATCH, Changes, Work
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
 
-_OWN = 2  # references to its memory that a Room has itself, as `sys.getrefcount` counts
-_SPARE = 8  # times as much as is asked for is kept
+_OWN = 3  # references to its memory that a Room has itself, as `sys.getrefcount` counts
+_SPARE = 8  # times as much as is asked for may be used
+_KEPT = 3  # a loop still holds the last ones when the next is wanted
 
 
 class Room:
@@ -23,15 +24,17 @@ class Room:
     """
 
     def __init__(self) -> None:
-        self._pairs = np.empty((2, 0), np.int64)
+        self._kept: list[NDArray[np.int64]] = []
 
     def take(self, pairs: int) -> NDArray[np.int64]:
-        """[2, at least so many], of no particular content."""
-        size = self._pairs.shape[1]
-        held = sys.getrefcount(self._pairs) > _OWN  # a view of it counts too
-        if held or not pairs <= size <= _SPARE * pairs:
-            self._pairs = np.empty((2, pairs), np.int64)
-        return self._pairs
+        """[2, so many], of no particular content."""
+        self._kept = [k for k in self._kept if pairs <= k.shape[1] <= _SPARE * pairs]
+        for kept in self._kept:
+            if sys.getrefcount(kept) <= _OWN:  # a view of it counts too
+                return kept[:, :pairs]
+        made = np.empty((2, pairs), np.int64)
+        self._kept = [made, *self._kept[: _KEPT - 1]]
+        return made[:]
 
 
 class Matches(Changes):
@@ -60,9 +63,25 @@ class Matches(Changes):
             self.time, self.name_starts, self.name_lengths = _named(self._objects, self.order)
         return object.__getattribute__(self, name)
 
+    def events(self) -> dict[str, int]:
+        """They are all of one event."""
+        return {EVENTS[MATCH]: len(self)} if len(self) else {}
+
     def take(self, rows: NDArray[Any] | slice) -> Matches:
         """Some of the matches."""
         return Matches(self.order[rows], self.slot[rows], self._objects, self.work)
+
+
+def joined(pieces: list[Matches], objects: ObjectColumns) -> Matches:
+    """All of them."""
+    if len(pieces) == 1:
+        return pieces[0]
+    work = Work()
+    for piece in pieces:
+        work += piece.work
+    none = np.empty(0, np.int64)
+    order = np.concatenate([none, *(p.order for p in pieces)])
+    return Matches(order, np.concatenate([none, *(p.slot for p in pieces)]), objects, work)
 
 
 @njit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,10 +22,10 @@ from nearcast.wire.tables import string_column
 
 NOTIFICATIONS = pa.schema(
     [
-        ("id", pa.string()),
-        ("event", pa.string()),
-        ("object", pa.string()),
-        ("time", pa.int64()),
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("event", pa.string(), nullable=False),
+        pa.field("object", pa.string(), nullable=False),
+        pa.field("time", pa.int64(), nullable=False),
         ("distance", pa.float64()),
         ("owner", pa.string()),
         ("meta", pa.string()),  # JSON text
@@ -33,16 +34,17 @@ NOTIFICATIONS = pa.schema(
 # The same with what repeats as codes: so it is written, and reads back as NOTIFICATIONS.
 _CODED = pa.schema(
     [
-        ("id", pa.dictionary(pa.int32(), pa.large_string())),
-        ("event", pa.dictionary(pa.int8(), pa.string())),
-        ("object", pa.dictionary(pa.int32(), pa.large_string())),
+        pa.field("id", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
+        pa.field("event", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        pa.field("object", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
         *(NOTIFICATIONS.field(name) for name in ("time", "distance", "owner", "meta")),
     ]
 )
 
 # Codes of ids hardly repeat in a way that zstd finds; it would take as long as all the rest.
 _COMPRESSION = {n: "snappy" if n == "id" else "zstd" for n in NOTIFICATIONS.names}
-_ROWS = 1 << 20  # at a time: memory is used again, and ids repeat
+_DICTIONARY = 1 << 27  # bytes; beyond, ids would be written out row by row
+_ROWS = 1 << 21  # at a time: memory is used again, and ids repeat
 _NAME_BITS = np.uint64(33)  # of a place in `names`, below the 31 of a slot
 
 
@@ -52,7 +54,7 @@ def net(changes: Changes) -> Changes:
     What entered and left again (or left and came back) within the batch is not told; what is told
     keeps the time and the place of its last change.
     """
-    if len(changes) == 0 or (changes.event == MATCH).all():
+    if isinstance(changes, Matches) or (changes.event == MATCH).all():
         return changes
     signs = np.where(changes.event == ENTER, 1, np.where(changes.event == LEAVE, -1, 0))
     pairs = (changes.slot.astype(np.uint64) << _NAME_BITS) | changes.name_starts.astype(np.uint64)
@@ -130,27 +132,42 @@ def _runs(changes: Matches) -> tuple[pa.Array, NDArray[np.int64]]:
     return ids, np.repeat(heads.time, lengths)
 
 
-def tabulate(index: LocalIndex, changes: Changes) -> Iterator[pa.RecordBatch]:
+Told = tuple[LocalIndex, Changes]
+
+
+def tabulate(parts: Iterable[Told]) -> Iterator[pa.RecordBatch]:
     """The same notifications as rows, coded, some at a time; see `write_rows`."""
-    scratch = np.zeros(len(index), np.int32)
-    for start in range(0, len(changes), _ROWS):
-        some = changes.take(slice(start, start + _ROWS))
-        slots, codes = encode(some.slot, scratch)
-        objects, times = _runs(some) if isinstance(some, Matches) else _objects(some)
-        ids, owner, meta = _subscriptions(index, slots, codes)
-        events = pa.array(some.event.view(np.int8))
-        yield pa.RecordBatch.from_arrays(
-            [
-                ids,
-                pa.DictionaryArray.from_arrays(events, list(EVENTS)),
-                objects,
-                pa.array(times),
-                _distances(some),
-                owner,
-                meta,
-            ],
-            schema=_CODED,
-        )
+    scratch = np.empty(0, np.int32)
+    for index, changes in parts:
+        if len(scratch) < len(index):
+            scratch = np.zeros(len(index), np.int32)
+        for start in range(0, len(changes), _ROWS):
+            yield _table(index, changes.take(slice(start, start + _ROWS)), scratch)
+
+
+def _table(index: LocalIndex, some: Changes, scratch: NDArray[np.int32]) -> pa.RecordBatch:
+    """Up to _ROWS notifications."""
+    slots, codes = encode(some.slot, scratch)
+    objects, times = _runs(some) if isinstance(some, Matches) else _objects(some)
+    ids, owner, meta = _subscriptions(index, slots, codes)
+    return pa.RecordBatch.from_arrays(
+        [
+            ids,
+            _events(some),
+            objects,
+            pa.array(times),
+            _distances(some),
+            owner,
+            meta,
+        ],
+        schema=_CODED,
+    )
+
+
+@functools.cache
+def _nothing(type_: pa.DataType) -> pa.Array:
+    """As many nulls as a table may have rows: made once."""
+    return pa.nulls(_ROWS, type_)
 
 
 def _subscriptions(
@@ -160,17 +177,31 @@ def _subscriptions(
     texts = index.texts(slots)
     places = pa.array(codes)
     ids = _text(texts.text, texts.starts, texts.id_lengths)
-    owner = meta = pa.nulls(len(codes), pa.string())
+    owner = meta = _nothing(pa.string()).slice(0, len(codes))
     if texts.tail_lengths.any():
         tails = gather(texts.text, texts.starts + texts.id_lengths, texts.tail_lengths)
         owner, meta = (c.take(places) for c in _echoes(string_column(*tails).to_pylist()))
     return pa.DictionaryArray.from_arrays(places, ids), owner, meta
 
 
+def _events(changes: Changes) -> pa.DictionaryArray:
+    """What happened."""
+    if isinstance(changes, Matches):
+        return _all_matches().slice(0, len(changes))
+    return pa.DictionaryArray.from_arrays(pa.array(changes.event.view(np.int8)), list(EVENTS))
+
+
+@functools.cache
+def _all_matches() -> pa.DictionaryArray:
+    """As many as a table may have rows: made once."""
+    codes = pa.array(np.full(_ROWS, MATCH, np.int8))
+    return pa.DictionaryArray.from_arrays(codes, list(EVENTS))
+
+
 def _distances(changes: Changes) -> pa.Array:
     """How far away what entered is."""
     if isinstance(changes, Matches):
-        return pa.nulls(len(changes), pa.float64())
+        return _nothing(pa.float64()).slice(0, len(changes))
     return pa.array(changes.distance, mask=changes.event != ENTER)
 
 
@@ -184,11 +215,12 @@ def write_rows(batches: Iterable[pa.RecordBatch], path: Path) -> None:
         _CODED,
         compression=_COMPRESSION,
         use_dictionary=["id", "event", "object"],
+        dictionary_pagesize_limit=_DICTIONARY,
         write_statistics=["time"],
         store_schema=False,
     ) as writer:
         for batch in batches:
-            writer.write_batch(batch)
+            writer.write_batch(batch, row_group_size=_ROWS)
 
 
 def _echoes(tails: list[bytes]) -> tuple[pa.Array, pa.Array]:

@@ -47,7 +47,8 @@ ENDS_TOP = 4
 CLOCK = 5  # objects matched so far, for stamps
 BATCH_FIRST = 6  # first slot of this batch
 LONGEST = 7  # tokens of the longest program
-META = 8
+SILENT = 8  # slots so far that do not tell what they see
+META = 9
 
 SUBSCRIBE = 0
 UNSUBSCRIBE = 1
@@ -243,6 +244,7 @@ def _append(s: Slots, c: Controls, i: int) -> int:
     s.half[slot, TAIL] = c.tail_offsets[i + 1] - c.tail_offsets[i]
     length = c.id_offsets[i + 1] - c.id_offsets[i]
     boxes = (c.box_offsets[i + 1] - c.box_offsets[i]) // 4
+    s.meta[SILENT] += c.flags[i] & REPORTS == 0
     s.half[slot, FLAGS] = np.int32(
         c.flags[i]
         | LIVE
