@@ -7,11 +7,15 @@ of processor time; here it is spent once, not in each of the workers of the firs
 
 from __future__ import annotations
 
+import gc
 import sys
 
 
 def load() -> None:
     """What every worker of a run needs."""
+    import pandas
+    import pyspark.worker
+
     import nearcast.engine.route
     import nearcast.engine.shard
     import nearcast.engine.steps
@@ -19,7 +23,11 @@ def load() -> None:
     from nearcast.engine.warm import load_kernels
 
     load_kernels(Settings())
-    del nearcast
+    del nearcast, pandas, pyspark
+    # A worker collects garbage after each task. It need not look through all of this each time,
+    # which also would make it copy the memory that it shares with the others.
+    gc.collect()
+    gc.freeze()
 
 
 if __name__ == "__main__":

@@ -33,6 +33,10 @@ _NEEDED = {
     "spark.shuffle.compress": "false",  # envelopes stay on the machine, or are hardly compressible
 }
 _LOCAL = {
+    # The usual one asks `readlink`, a process of its own, some 20 times a batch.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
