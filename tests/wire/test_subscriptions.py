@@ -78,7 +78,7 @@ def test_programs_and_covers(where: str) -> None:
     ],
 )
 def test_which_words_a_match_holds(where: str, conjunction: bool, covered: list[str]) -> None:
-    program, cover, plain = program_of(parse(where))
+    program, cover, plain = program_of(where)
     assert (sorted(cover), plain) == (covered, conjunction)
     row = control(ranged(where))
     assert bool(row["flags"] & CONJUNCTION) == conjunction

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Hashable
 from typing import Any, TypeAlias
 
-from nearcast.model.grammar import parse, render
+from nearcast.model.grammar import parse, plain, render
 from nearcast.model.nodes import (
     TRUE,
     And,
@@ -38,6 +38,7 @@ __all__ = [
     "from_postfix",
     "map_words",
     "parse",
+    "plain",
     "render",
     "to_postfix",
 ]

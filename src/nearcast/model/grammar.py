@@ -17,7 +17,7 @@ from nearcast.model.errors import Invalid
 from nearcast.model.nodes import TRUE, And, Expression, Not, Or, Word, flatten
 from nearcast.model.words import normalise, tokenise
 
-__all__ = ["parse", "render"]
+__all__ = ["parse", "plain", "render"]
 
 _OPERATORS = frozenset({"AND", "OR", "NOT"})
 
@@ -29,9 +29,9 @@ _ESCAPE = re.compile(r'\\(["\\])')
 
 def parse(text: str) -> Expression:
     """The expression that `text` means; blank text is always true. Raises Invalid."""
-    plain = _parse_plain(text)
-    if plain is not None:
-        return plain
+    if found := plain(text):
+        words = [Word(word) for word in found[1]]
+        return words[0] if len(words) == 1 else (And if found[0] else Or)(tuple(words))
     parser = _Parser()
     for match in _TOKEN.finditer(text):
         group = match.lastindex or 0
@@ -54,26 +54,28 @@ def parse(text: str) -> Expression:
     return parser.finish()
 
 
-def _parse_plain(text: str) -> Expression | None:
-    """ASCII words, quoted or not, joined by only AND or only OR: most need no scanner."""
+def plain(text: str) -> tuple[bool, list[str]] | None:
+    """(whether all of them are wanted, or any; words), where `text` is no more than that.
+
+    ASCII words, quoted or not, joined by only AND or only OR: most need no scanner, and no tree.
+    """
     if not text.isascii():
         return None
-    parts = text.split(" AND ")
-    kind: type[And] | type[Or] = And
-    if len(parts) == 1:
-        parts = text.split(" OR ")
-        kind = Or
+    parts = text.split(" OR ")
+    either = len(parts) > 1
+    if not either:
+        parts = text.split(" AND ")
     words = []
     for part in parts:
         if part.isalnum() and part not in _OPERATORS:
-            words.append(Word(part.lower()))
+            words.append(part.lower())
             continue
         # A quoted word that holds the operator was split: its pieces have one quote each.
         held = normalise(part[1:-1])
         if not held or part.count('"') != 2 or part[0] + part[-1] != '""' or "\\" in part:
             return None
-        words.append(Word(held))
-    return words[0] if len(words) == 1 else kind(tuple(words))
+        words.append(held)
+    return not either, words
 
 
 def _word(token: str, position: int) -> Expression:

@@ -12,7 +12,16 @@ import pyarrow as pa
 from nearcast.kernels.program import TAG_AND, TAG_NOT, TAG_OR
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.model.errors import Invalid
-from nearcast.model.expression import And, Expression, Or, Word, cover, parse, to_postfix
+from nearcast.model.expression import (
+    And,
+    Expression,
+    Or,
+    Word,
+    cover,
+    parse,
+    plain,
+    to_postfix,
+)
 from nearcast.model.region import BBOX, encode, outer_boxes, region_from_json
 from nearcast.model.space import Space, check_position
 from nearcast.wire.shapes import KnnShape, RangeShape, SubscribeShape, UnsubscribeShape
@@ -42,18 +51,31 @@ def json_body(text: str) -> bytes:
     return _ENCODE(text)[1:-1]
 
 
-def program_of(where: Expression) -> tuple[list[Token], list[Token], bool]:
+Program = tuple[list[Token], list[Token], bool]
+
+
+def program_of(where: str) -> Program:
     """(program, cover, conjunction): see `kernels.program`; the cover of a conjunction is left
-    to the index, which knows the rarest of its words."""
+    to the index, which knows the rarest of its words. Raises `Invalid`."""
+    found = plain(where)
+    if found is None:
+        return _compiled(parse(where))
+    conjunction, words = found
+    return (words, [], True) if conjunction else _any_of(words)  # type: ignore[return-value]
+
+
+def _any_of(words: list[str]) -> Program:
+    return [*words, len(words) << 2 | _TAGS["or"]], [*sorted(set(words))], False
+
+
+def _compiled(where: Expression) -> Program:
+    """The program of any expression."""
     if isinstance(where, Word):
         return [str(where.keyword)], [], True
     if isinstance(where, And | Or):
-        words = [part.keyword for part in where.parts if type(part) is Word]
+        words = [str(part.keyword) for part in where.parts if type(part) is Word]
         if len(words) == len(where.parts):
-            if isinstance(where, And):
-                return cast("list[Token]", words), [], True
-            whole = [*words, len(words) << 2 | _TAGS["or"]]
-            return cast("list[Token]", whole), cast("list[Token]", sorted(set(words))), False
+            return ([*words], [], True) if isinstance(where, And) else _any_of(words)
     tokens: list[Token] = [
         value if kind == "word" else value << 2 | _TAGS[kind] for kind, value in to_postfix(where)
     ]
@@ -78,14 +100,13 @@ class ControlBuilder:
         """Add a subscribe; its time. Raises `Invalid`, also for kinds not built yet."""
         time = to_ms(event.time)
         query = event.query
-        if not isinstance(query, RangeShape | KnnShape):
+        if not isinstance(query, (RangeShape, KnnShape)):
             kind = query.__struct_config__.tag
             raise Invalid(f"query.kind: {kind} is not supported yet; range and knn are")
         try:
-            where = parse(query.where or "")
+            program, words, conjunction = program_of(query.where or "")
         except Invalid as error:
             raise Invalid(f"query.where: {error}") from None
-        program, words, conjunction = program_of(where)
         flags = REPORTS | CONJUNCTION if conjunction else REPORTS
         k, window, boxes = 0, 0, _NONE
         if isinstance(query, KnnShape):
