@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 from nearcast.index import INDEXES
 from nearcast.index.arena import Memory
 from nearcast.index.base import ENTER, LEAVE, MATCH, Changes
-from nearcast.index.notify import NOTIFICATIONS, net, render, tabulate, write_rows
+from nearcast.index.notify import NOTIFICATIONS, Rows, net, render, tabulate, write_rows
 from nearcast.model.space import Space
 from nearcast.testing.cases import publish, query_for, subscribe
 from nearcast.testing.drive import notifications, plan, step
@@ -103,7 +102,7 @@ def read(row: Json) -> Json:
     return row
 
 
-def written(batches: Iterable[pa.RecordBatch]) -> list[dict[str, Any]]:
+def written(batches: Iterable[Rows]) -> list[dict[str, Any]]:
     """Rows of a Parquet file of them."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.parquet")
@@ -169,12 +168,12 @@ def test_many_matches_of_one_object() -> None:
     """Its id is written once, however often it is told; files may have rows of both kinds."""
     log = [subscribe(f"s{n}", 0, query_for("range"), meta={"n": n}) for n in range(10)]
     log += [publish('o"', 1), publish("p", 1)]
-    batches: list[pa.RecordBatch] = []
+    batches: list[Rows] = []
     for kind in ("range", "knn"):
         index = INDEXES["inverted"](kind, Space.PLANAR, Memory())
         [batch] = plan(log, Space.PLANAR)
         batches += tabulate([(index, step(index, batch))])
-    assert len(batches[0]["object"].dictionary) == 2
+    assert batches[0].columns[NOTIFICATIONS.names.index("object")].count == 2
     rows = written(batches)
     assert [r["object"] for r in rows] == 10 * ['o"'] + 10 * ["p"]
     assert [r["meta"] for r in rows] == 2 * [f'{{"n":{n}}}' for n in range(10)]

@@ -20,7 +20,7 @@ from nearcast.model.geometry import region_contains
 from nearcast.model.region import BBOX, CIRCLE, POLYGON, encode, outer_boxes, region_from_json
 from nearcast.model.space import Space
 from nearcast.wire.jsonl import decode_jsonl
-from nearcast.wire.subscriptions import ControlBuilder, json_body, program_of
+from nearcast.wire.subscriptions import ControlBuilder, compile_where, json_body
 from nearcast.wire.tables import FOREVER, KINDS
 
 quick = settings(max_examples=30)
@@ -78,7 +78,7 @@ def test_programs_and_covers(where: str) -> None:
     ],
 )
 def test_which_words_a_match_holds(where: str, conjunction: bool, covered: list[str]) -> None:
-    program, cover, plain = program_of(where)
+    program, cover, plain = compile_where(where)
     assert (sorted(cover), plain) == (covered, conjunction)
     row = control(ranged(where))
     assert bool(row["flags"] & CONJUNCTION) == conjunction

@@ -1,16 +1,15 @@
-"""Changes as notifications: JSON lines or an Arrow table (SPEC section 6)."""
+"""Changes as notifications: JSON lines or rows of Parquet (SPEC section 6)."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from nearcast.index.base import ENTER, EVENTS, LEAVE, MATCH, Changes, LocalIndex
@@ -18,6 +17,7 @@ from nearcast.index.matches import Matches
 from nearcast.kernels.codes import encode
 from nearcast.kernels.lines import Lines, size, write
 from nearcast.kernels.ragged import frozen, gather
+from nearcast.wire.parquet import CodedWriter, Column, strings
 from nearcast.wire.tables import string_column
 
 NOTIFICATIONS = pa.schema(
@@ -31,19 +31,7 @@ NOTIFICATIONS = pa.schema(
         ("meta", pa.string()),  # JSON text
     ]
 )
-# The same with what repeats as codes: so it is written, and reads back as NOTIFICATIONS.
-_CODED = pa.schema(
-    [
-        pa.field("id", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
-        pa.field("event", pa.dictionary(pa.int8(), pa.string()), nullable=False),
-        pa.field("object", pa.dictionary(pa.int32(), pa.large_string()), nullable=False),
-        *(NOTIFICATIONS.field(name) for name in ("time", "distance", "owner", "meta")),
-    ]
-)
-
-# Codes of ids hardly repeat in a way that zstd finds; it would take as long as all the rest.
-_COMPRESSION = {n: "snappy" if n == "id" else "zstd" for n in NOTIFICATIONS.names}
-_DICTIONARY = 1 << 27  # bytes; beyond, ids would be written out row by row
+_NOTHING = Column(np.empty(0), 0, present=False)
 _ROWS = 1 << 21  # at a time: memory is used again, and ids repeat
 _NAME_BITS = np.uint64(33)  # of a place in `names`, below the 31 of a slot
 
@@ -116,111 +104,91 @@ def _text(
     return column
 
 
-def _objects(changes: Changes) -> tuple[pa.Array, NDArray[np.int64]]:
-    """(ids, times) of the objects."""
-    ids = _text(changes.names, changes.name_starts, changes.name_lengths)
-    return ids.dictionary_encode(), changes.time
-
-
-def _runs(changes: Matches) -> tuple[pa.Array, NDArray[np.int64]]:
-    """The same of matches: those of one object stand together, its id and time are read once."""
-    first = np.flatnonzero(np.append(True, changes.order[1:] != changes.order[:-1]))
-    heads, lengths = changes.take(first), np.diff(first, append=len(changes))
-    codes = np.repeat(np.arange(len(first), dtype=np.int32), lengths)
-    names = _text(heads.names, heads.name_starts, heads.name_lengths)
-    ids = pa.DictionaryArray.from_arrays(pa.array(codes), names)
-    return ids, np.repeat(heads.time, lengths)
-
+# -- rows ----------------------------------------------------------------------------------------
 
 Told = tuple[LocalIndex, Changes]
 
 
-def tabulate(parts: Iterable[Told]) -> Iterator[pa.RecordBatch]:
-    """The same notifications as rows, coded, some at a time; see `write_rows`."""
+class Rows(NamedTuple):
+    """Some notifications as columns, in the order of NOTIFICATIONS."""
+
+    size: int
+    columns: list[Column]
+
+
+def tabulate(parts: Iterable[Told]) -> Iterator[Rows]:
+    """The same notifications as rows, some at a time; see `write_rows`."""
     scratch = np.empty(0, np.int32)
     for index, changes in parts:
         if len(scratch) < len(index):
             scratch = np.zeros(len(index), np.int32)
         for start in range(0, len(changes), _ROWS):
-            yield _table(index, changes.take(slice(start, start + _ROWS)), scratch)
+            some = changes.take(slice(start, start + _ROWS))
+            slots, codes = encode(some.slot, scratch)
+            id_, owner, meta = _subscriptions(index, slots, codes)
+            object_, time = _runs(some) if isinstance(some, Matches) else _objects(some)
+            columns = [id_, _event(some), object_, time, _distance(some), owner, meta]
+            yield Rows(len(some), columns)
 
 
-def _table(index: LocalIndex, some: Changes, scratch: NDArray[np.int32]) -> pa.RecordBatch:
-    """Up to _ROWS notifications."""
-    slots, codes = encode(some.slot, scratch)
-    objects, times = _runs(some) if isinstance(some, Matches) else _objects(some)
-    ids, owner, meta = _subscriptions(index, slots, codes)
-    return pa.RecordBatch.from_arrays(
-        [
-            ids,
-            _events(some),
-            objects,
-            pa.array(times),
-            _distances(some),
-            owner,
-            meta,
-        ],
-        schema=_CODED,
-    )
-
-
-@functools.cache
-def _nothing(type_: pa.DataType) -> pa.Array:
-    """As many nulls as a table may have rows: made once."""
-    return pa.nulls(_ROWS, type_)
+def write_rows(rows: Iterable[Rows], path: Path) -> None:
+    """A Parquet file of what `tabulate` made."""
+    with CodedWriter(path, NOTIFICATIONS) as writer:
+        for some in rows:
+            writer.write(some.columns, some.size)
 
 
 def _subscriptions(
     index: LocalIndex, slots: NDArray[np.int64], codes: NDArray[np.int32]
-) -> tuple[pa.Array, pa.Array, pa.Array]:
+) -> tuple[Column, Column, Column]:
     """ids, owners and meta of the rows whose subscriptions are `slots`, by their codes."""
     texts = index.texts(slots)
-    places = pa.array(codes)
-    ids = _text(texts.text, texts.starts, texts.id_lengths)
-    owner = meta = _nothing(pa.string()).slice(0, len(codes))
-    if texts.tail_lengths.any():
-        tails = gather(texts.text, texts.starts + texts.id_lengths, texts.tail_lengths)
-        owner, meta = (c.take(places) for c in _echoes(string_column(*tails).to_pylist()))
-    return pa.DictionaryArray.from_arrays(places, ids), owner, meta
+    ids = Column(*strings(_text(texts.text, texts.starts, texts.id_lengths)), codes)
+    if not texts.tail_lengths.any():
+        return ids, _NOTHING, _NOTHING
+    tails = gather(texts.text, texts.starts + texts.id_lengths, texts.tail_lengths)
+    owner, meta = (_echo(c, codes) for c in _echoes(string_column(*tails).to_pylist()))
+    return ids, owner, meta
 
 
-def _events(changes: Changes) -> pa.DictionaryArray:
+def _echo(echoed: pa.Array, codes: NDArray[np.int32]) -> Column:
+    """What the subscriptions of the rows echo, or nothing."""
+    some = echoed.is_valid().to_numpy(zero_copy_only=False)
+    present = some[codes]
+    return Column(
+        *strings(echoed.drop_null()), (np.cumsum(some, dtype=np.int32) - 1)[codes[present]], present
+    )
+
+
+def _objects(changes: Changes) -> tuple[Column, Column]:
+    """ids and times of the objects."""
+    ids = _text(changes.names, changes.name_starts, changes.name_lengths).dictionary_encode()
+    codes = ids.indices.to_numpy(zero_copy_only=False)
+    return Column(*strings(ids.dictionary), codes), Column(changes.time, len(changes))
+
+
+def _runs(changes: Matches) -> tuple[Column, Column]:
+    """The same of matches: those of one object stand together, its id and time are read once."""
+    first = np.flatnonzero(np.append(True, changes.order[1:] != changes.order[:-1]))
+    heads, lengths = changes.take(first), np.diff(first, append=len(changes))
+    codes = np.repeat(np.arange(len(first), dtype=np.int32), lengths)
+    names = _text(heads.names, heads.name_starts, heads.name_lengths)
+    return Column(*strings(names), codes), Column(heads.time, len(heads), codes)
+
+
+def _event(changes: Changes) -> Column:
     """What happened."""
-    if isinstance(changes, Matches):
-        return _all_matches().slice(0, len(changes))
-    return pa.DictionaryArray.from_arrays(pa.array(changes.event.view(np.int8)), list(EVENTS))
+    codes = np.zeros(len(changes), np.int32) if isinstance(changes, Matches) else changes.event
+    return Column(*strings(pa.array(EVENTS)), codes.astype(np.int32, copy=False))
 
 
-@functools.cache
-def _all_matches() -> pa.DictionaryArray:
-    """As many as a table may have rows: made once."""
-    codes = pa.array(np.full(_ROWS, MATCH, np.int8))
-    return pa.DictionaryArray.from_arrays(codes, list(EVENTS))
-
-
-def _distances(changes: Changes) -> pa.Array:
+def _distance(changes: Changes) -> Column:
     """How far away what entered is."""
     if isinstance(changes, Matches):
-        return _nothing(pa.float64()).slice(0, len(changes))
-    return pa.array(changes.distance, mask=changes.event != ENTER)
-
-
-def write_rows(batches: Iterable[pa.RecordBatch], path: Path) -> None:
-    """A Parquet file of what `tabulate` made, whose columns are NOTIFICATIONS.
-
-    A row group a batch at least: codes mean something else in each.
-    """
-    with pq.ParquetWriter(
-        path,
-        _CODED,
-        compression=_COMPRESSION,
-        use_dictionary=["id", "event", "object"],
-        dictionary_pagesize_limit=_DICTIONARY,
-        write_statistics=["time"],
-        store_schema=False,
-    ) as writer:
-        for batch in batches:
-            writer.write_batch(batch, row_group_size=_ROWS)
+        return _NOTHING
+    entered = changes.event == ENTER
+    distances = changes.distance[entered]
+    return Column(distances, len(distances), present=entered)
 
 
 def _echoes(tails: list[bytes]) -> tuple[pa.Array, pa.Array]:

@@ -54,12 +54,12 @@ def json_body(text: str) -> bytes:
 Program = tuple[list[Token], list[Token], bool]
 
 
-def program_of(where: str) -> Program:
+def compile_where(where: str) -> Program:
     """(program, cover, conjunction): see `kernels.program`; the cover of a conjunction is left
     to the index, which knows the rarest of its words. Raises `Invalid`."""
     found = plain(where)
     if found is None:
-        return _compiled(parse(where))
+        return program_of(parse(where))
     conjunction, words = found
     return (words, [], True) if conjunction else _any_of(words)  # type: ignore[return-value]
 
@@ -68,8 +68,8 @@ def _any_of(words: list[str]) -> Program:
     return [*words, len(words) << 2 | _TAGS["or"]], [*sorted(set(words))], False
 
 
-def _compiled(where: Expression) -> Program:
-    """The program of any expression."""
+def program_of(where: Expression) -> Program:
+    """The same of any expression."""
     if isinstance(where, Word):
         return [str(where.keyword)], [], True
     if isinstance(where, And | Or):
@@ -104,7 +104,7 @@ class ControlBuilder:
             kind = query.__struct_config__.tag
             raise Invalid(f"query.kind: {kind} is not supported yet; range and knn are")
         try:
-            program, words, conjunction = program_of(query.where or "")
+            program, words, conjunction = compile_where(query.where or "")
         except Invalid as error:
             raise Invalid(f"query.where: {error}") from None
         flags = REPORTS | CONJUNCTION if conjunction else REPORTS
