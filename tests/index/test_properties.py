@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -122,6 +123,34 @@ def test_a_search_for_many_finds_what_offers_leave(
     assert isinstance(index, CompiledIndex)
     index.bulk_from = 1
     assert_same_story(told_net(index, batches), told_net(Scan("knn", space, Memory()), batches))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n for n, i in INDEXES.items() if issubclass(i, CompiledIndex) and "range" in i.kinds],
+)
+@quick
+@given(space=spaces, piece=st.integers(1, 6), data=st.data())
+def test_pieces_are_what_is_found_at_once(
+    name: str, space: Space, piece: int, data: st.DataObject
+) -> None:
+    log = data.draw(event_logs(space))
+    whole, cut = (INDEXES[name]("range", space, Memory()) for _ in range(2))
+    assert isinstance(cut, CompiledIndex)
+    cut.piece = piece
+    for batch in plan(log, space, "arrival", data.draw(batch_cuts(len(log)))):
+        whole.apply(batch.controls, batch.at)
+        cut.apply(batch.controls, batch.at)
+        wanted_ = whole.match(batch.objects, batch.clock, batch.now)
+        orders, slots = [], []
+        for found in cut.matching(batch.objects, batch.clock, batch.now):
+            assert len(found) <= piece or len(set(found.order.tolist())) == 1
+            orders += found.order.tolist()  # a copy: memory is used again
+            slots += found.slot.tolist()
+        assert (orders, slots) == (wanted_.order.tolist(), wanted_.slot.tolist())
+        assert cut.all_report == bool(cut.reports(np.arange(len(cut))).all())
+        whole.close()
+        cut.close()
 
 
 @quick

@@ -26,7 +26,7 @@ from nearcast.model.errors import NearcastError
 _LARGE = 1 << 23  # bytes
 _AHEAD = 4
 _MADV_COLLAPSE = 25  # of Linux; Python has no name for it yet
-_LAYOUT = "7"  # of the arrays; a change of any kernel's layout must change it
+_LAYOUT = "8"  # of the arrays; a change of any kernel's layout must change it
 
 
 class Storage(ABC):
@@ -130,6 +130,36 @@ class Memory(Storage):
         return sum(a.nbytes for a in self._arrays.values())
 
 
+class _Mappings:
+    """What this process has mapped: the next batch need not touch every page for the first time.
+
+    Only those of the latest run are kept, so that what is deleted becomes free.
+    """
+
+    def __init__(self) -> None:
+        self._run: Path | None = None
+        self._kept: dict[Path, tuple[int, mmap.mmap]] = {}  # by file: its inode
+
+    def of(self, path: Path, handle: int) -> mmap.mmap:
+        """The whole of an open file."""
+        if self._run != path.parent.parent:
+            self._run = path.parent.parent
+            self._kept.clear()
+        state = os.fstat(handle)
+        inode, kept = self._kept.get(path, (0, None))
+        if kept is None or inode != state.st_ino or len(kept) != state.st_size:
+            kept = mmap.mmap(handle, 0)
+            self._kept[path] = (state.st_ino, kept)
+        return kept
+
+    def forget(self, folder: Path) -> None:
+        """Its files are gone."""
+        self._kept = {path: kept for path, kept in self._kept.items() if path.parent != folder}
+
+
+_MAPPINGS = _Mappings()
+
+
 class Arena(Storage):
     """Arrays in files of one folder. Use it within `lock`; one process writes at a time."""
 
@@ -193,7 +223,7 @@ class Arena(Storage):
             if held < want:
                 want = want if held == 0 else _grown(held // size, rows) * size
                 self._allocate(file.fileno(), held, want)
-            self._maps[name] = mmap.mmap(file.fileno(), 0)
+            self._maps[name] = _MAPPINGS.of(self._path(name), file.fileno())
         return self._maps[name]
 
     def _allocate(self, handle: int, held: int, want: int) -> None:
@@ -214,6 +244,7 @@ class Arena(Storage):
 
     def clear(self) -> None:
         self._maps.clear()
+        _MAPPINGS.forget(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property

@@ -221,11 +221,15 @@ def _polygon(rng: Random, west: float, south: float, east: float, north: float) 
 
 
 def _where(rng: Random, depth: int) -> str:
-    form = rng.choice(("word", "or", "or", "not", "and", "beside", "deep", "blank"))
+    form = rng.choice(("word", "or", "or", "not", "and", "beside", "deep", "blank", "many"))
     if depth == 0 or form == "word":
         return rng.choice(_WORDS)
     if form == "blank":
         return rng.choice(("", " ")) if depth == 3 else rng.choice(_WORDS)
+    if form == "many":
+        return rng.choice((" OR ", " AND ")).join(
+            rng.choice(_WORDS) for _ in range(rng.randint(4, 7))
+        )
     if form == "deep":
         n = rng.choice((1, 2, 40))
         return "(" * n + _where(rng, 0) + ")" * n if n % 2 else "NOT " * n + _where(rng, 0)
