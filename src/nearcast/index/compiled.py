@@ -1,4 +1,4 @@
-"""The common part of the compiled indexes: arrays, growth, export; lists of `index.posting`."""
+"""The common part of the compiled indexes: arrays, growth, matching; lists of `index.posting`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nearcast.index import bulk, posting
@@ -19,7 +18,7 @@ from nearcast.index.balls import (
     make_scratch,
     post_balls,
 )
-from nearcast.index.base import Asked, Boxes, Changes, LocalIndex, Texts, Work
+from nearcast.index.base import Changes, Work
 from nearcast.index.deciding import COUNTS, EXAMINED, FOUND, LOOKUPS, NEXT, SCANNED
 from nearcast.index.groups import Groups, no_groups
 from nearcast.index.knn_match import COUNTS as KNN_COUNTS
@@ -29,34 +28,30 @@ from nearcast.index.matches import Matches, Room, joined
 from nearcast.index.range_lists import CELLS, WIDTH, choose_cells, other_cells, post_range
 from nearcast.index.range_match import make_search, match_range
 from nearcast.index.results import ResultStore
+from nearcast.index.slotted import SlottedIndex
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
 from nearcast.kernels.bits import words_for
-from nearcast.kernels.ragged import frozen, gather
+from nearcast.kernels.ragged import frozen
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.wire.tables import (
-    CONTROLS,
     KIND_CODES,
-    NEVER,
     RESULTS,
     ObjectColumns,
     control_columns,
     empty,
-    list_column,
     numbers,
-    string_column,
 )
 
 _STAMPS = 2**31 - 1
 _FEW = 1 << 18
-_KEPT = sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION | sl.PARITY  # flags that move with a row
 Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
 Finder = Callable[[NDArray[np.int64], NDArray[np.int64]], bool]  # (matches, counts): all found?
 
 
-class CompiledIndex(LocalIndex):
+class CompiledIndex(SlottedIndex):
     """Posting lists over a table of subscriptions; subclasses say how lists know cells."""
 
     cells: bool  # range: lists know cells
@@ -121,9 +116,6 @@ class CompiledIndex(LocalIndex):
     def _groups(self) -> Groups:
         """The subsets of an index that has them."""
         return no_groups()
-
-    def __len__(self) -> int:
-        return int(self._slots_meta[sl.COUNT])
 
     # -- subscriptions -----------------------------------------------------------------------
 
@@ -406,99 +398,6 @@ class CompiledIndex(LocalIndex):
         self._lists_meta[pl.FREE :] = -1
         self._post_meta[:] = 0
         self._attach()
-
-    def ended(self) -> NDArray[np.int64]:
-        slots: NDArray[np.int64] = np.unique(self._ends[: self._slots_meta[sl.ENDS_TOP], 0])
-        return slots
-
-    def living(self, now: int) -> NDArray[np.int64]:
-        n = len(self)
-        alive = (self._slots.half[:n, sl.FLAGS] & sl.LIVE != 0) & (
-            self._slots.rows[:n, sl.END] > now
-        )
-        return np.flatnonzero(
-            alive & (self._slots.rows[:n, sl.END] > self._slots.rows[:n, sl.START])
-        )
-
-    def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        n = len(slots)
-        rows, half = self._slots.rows[slots], self._slots.half[slots].astype(np.int64)
-        flags = half[:, sl.FLAGS]
-        body = rows[:, sl.BODY]
-        cover = body + half[:, sl.PROGRAM]
-        region = cover + half[:, sl.COVER]
-        boxes = region + half[:, sl.REGION]
-        box_lengths = ((flags >> sl.BOXES_SHIFT) & sl.BOXES_MASK) * 4
-        id_lengths = flags >> sl.ID_SHIFT
-        words, reals = CONTROLS.field("program").type, CONTROLS.field("region").type
-        k, window = self._results.settings(slots) if self._results else (np.zeros(n, np.int64),) * 2
-        heap, numbers_ = self._slots.heap, self._slots.reals
-        controls = pa.RecordBatch.from_arrays(
-            [
-                pa.array(np.arange(n)),
-                pa.array(np.full(n, sl.SUBSCRIBE, np.uint8)),
-                pa.array(np.full(n, KIND_CODES[self.kind], np.uint8)),
-                pa.array(rows[:, sl.START]),
-                pa.array(rows[:, sl.END]),
-                pa.array(np.full(n, NEVER)),
-                pa.array(k),
-                pa.array(window),
-                pa.array(
-                    np.where(
-                        sl.known(self._slots)[slots], flags & _KEPT, flags & _KEPT | sl.FORMER
-                    ).astype(np.int32)
-                ),
-                string_column(*gather(self._slots.text, rows[:, sl.TEXT], id_lengths)),
-                string_column(
-                    *gather(self._slots.text, rows[:, sl.TEXT] + id_lengths, half[:, sl.TAIL])
-                ),
-                list_column(*gather(heap, body, half[:, sl.PROGRAM]), words),
-                list_column(*gather(heap, cover, half[:, sl.COVER]), words),
-                list_column(*gather(numbers_, region, half[:, sl.REGION]), reals),
-                list_column(*gather(numbers_, boxes, box_lengths), reals),
-            ],
-            schema=CONTROLS,
-        )
-        results = empty(RESULTS)
-        if self._results:
-            results = self._results.table(slots)
-            results = results.set_column(0, RESULTS.field("slot"), pa.array(np.arange(n)))
-            results = results.filter(pc.greater(pc.list_value_length(results["distance"]), 0))
-        return controls, results
-
-    def asked(self, slots: NDArray[np.int64]) -> Asked:
-        half = self._slots.half[slots].astype(np.int64)
-        conjunction: NDArray[np.bool_] = half[:, sl.FLAGS] & sl.CONJUNCTION != 0
-        body, program, cover = (
-            self._slots.rows[slots, sl.BODY],
-            half[:, sl.PROGRAM],
-            half[:, sl.COVER],
-        )
-        starts = np.where(cover > 0, body + program, body)
-        lengths = np.where(cover > 0, cover, np.where(conjunction, program, 0))
-        return *gather(self._slots.heap, starts, lengths), conjunction
-
-    def boxes(self, slots: NDArray[np.int64]) -> Boxes:
-        half = self._slots.half[slots].astype(np.int64)
-        boxes = (half[:, sl.FLAGS] >> sl.BOXES_SHIFT) & sl.BOXES_MASK
-        first = self._slots.rows[slots, sl.BODY] + half[:, sl.PROGRAM] + half[:, sl.COVER]
-        first += np.where(boxes > 0, half[:, sl.REGION], 0)  # without boxes the region is one
-        offsets, numbers_ = gather(self._slots.reals, first, 4 * np.maximum(boxes, 1))
-        return offsets // 4, numbers_.reshape(-1, 4)
-
-    def parity(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        parity: NDArray[np.bool_] = self._slots.half[slots, sl.FLAGS] & sl.PARITY != 0
-        return parity
-
-    def texts(self, slots: NDArray[np.int64]) -> Texts:
-        return Texts(self._slots.text, *sl.texts_of(self._slots, frozen(slots)))
-
-    @property
-    def all_report(self) -> bool:
-        return bool(self._slots_meta[sl.SILENT] == 0)
-
-    def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        return sl.reporting(self._slots, frozen(slots))
 
 
 def _longest(objects: ObjectColumns) -> int:
