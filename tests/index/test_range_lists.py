@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -21,10 +20,8 @@ from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import cell_hash
 from nearcast.kernels.squares import column_of
 from nearcast.model.space import Space
-from nearcast.testing.cases import assert_same_story, publish, subscribe, wanted
+from nearcast.testing.cases import assert_same_story, publish, query_for, subscribe, wanted
 from nearcast.testing.drive import notifications, plan, step
-from nearcast.wire.jsonl import decode_jsonl
-from nearcast.wire.tables import object_columns
 
 Json = dict[str, Any]
 quick = settings(max_examples=60)
@@ -163,25 +160,12 @@ def test_settled_slots_have_begun(latest: list[int], last: int, time: int) -> No
 @pytest.mark.parametrize("words", range(2, 8))
 def test_an_object_with_any_words_of_an_or_is_told_once(words: int) -> None:
     asked = "abcdefg"[:words]
-    log: list[dict[str, object]] = [
-        {
-            "op": "subscribe",
-            "id": "s",
-            "time": 0,
-            "query": {
-                "kind": "range",
-                "region": {"bbox": [0, 0, 1, 1]},
-                "where": " OR ".join(asked),
-            },
-        }
-    ]
+    log = [subscribe("s", 0, query_for("range", where=" OR ".join(asked)))]
     for n in range(1, 1 << words):
-        text = " ".join(w for i, w in enumerate(asked) if n >> i & 1)
-        log.append({"op": "publish", "id": str(n), "time": n, "at": [0.5, 0.5], "text": text})
-    decoded = decode_jsonl(msgspec.json.Encoder().encode_lines(log), Space.PLANAR)
+        log.append(publish(str(n), n, 0, 0, *(w for i, w in enumerate(asked) if n >> i & 1)))
     index = INDEXES["pyramid"]("range", Space.PLANAR, Memory())
-    index.apply(decoded.controls, np.zeros(decoded.controls.num_rows, np.int32))
+    before, batch = plan(log, Space.PLANAR, cuts=[1])
+    step(index, before)
     index.close()  # it came before the batch: entries decide
-    objects = object_columns(decoded.objects)
-    changes = index.match(objects, objects.clock, decoded.latest)
+    changes = step(index, batch)
     assert changes.order.tolist() == list(range((1 << words) - 1))

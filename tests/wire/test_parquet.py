@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from nearcast.kernels.hybrid import pack
 from nearcast.wire import parquet
-from nearcast.wire.parquet import CodedWriter, Column, strings
+from nearcast.wire.parquet import CodedWriter, Column, texts
 
 SCHEMA = pa.schema(
     [
@@ -91,7 +91,7 @@ def columns_of(drawn: list[tuple[Any, ...]]) -> list[Column]:
     echoes = pa.array(echo, pa.string())
     coded = echoes.drop_null().dictionary_encode()
     return [
-        Column(*strings(words.dictionary), words.indices.to_numpy()),
+        Column(*texts(words.dictionary), words.indices.to_numpy()),
         Column(np.array(numbers, np.int64), len(numbers)),
         Column(
             np.array([f for f in far if f is not None], np.float64),
@@ -99,7 +99,7 @@ def columns_of(drawn: list[tuple[Any, ...]]) -> list[Column]:
             present=np.array([f is not None for f in far]),
         ),
         Column(
-            *strings(coded.dictionary),
+            *texts(coded.dictionary),
             coded.indices.to_numpy(),
             echoes.is_valid().to_numpy(zero_copy_only=False),
         )

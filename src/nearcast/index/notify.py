@@ -17,7 +17,7 @@ from nearcast.index.matches import Matches
 from nearcast.kernels.codes import encode
 from nearcast.kernels.lines import Lines, size, write
 from nearcast.kernels.ragged import frozen, gather
-from nearcast.wire.parquet import CodedWriter, Column, strings
+from nearcast.wire.parquet import CodedWriter, Column, texts
 from nearcast.wire.tables import string_column
 
 NOTIFICATIONS = pa.schema(
@@ -142,11 +142,11 @@ def _subscriptions(
     index: LocalIndex, slots: NDArray[np.int64], codes: NDArray[np.int32]
 ) -> tuple[Column, Column, Column]:
     """ids, owners and meta of the rows whose subscriptions are `slots`, by their codes."""
-    texts = index.texts(slots)
-    ids = Column(*strings(_text(texts.text, texts.starts, texts.id_lengths)), codes)
-    if not texts.tail_lengths.any():
+    held = index.texts(slots)
+    ids = Column(*texts(_text(held.text, held.starts, held.id_lengths)), codes)
+    if not held.tail_lengths.any():
         return ids, _NOTHING, _NOTHING
-    tails = gather(texts.text, texts.starts + texts.id_lengths, texts.tail_lengths)
+    tails = gather(held.text, held.starts + held.id_lengths, held.tail_lengths)
     owner, meta = (_echo(c, codes) for c in _echoes(string_column(*tails).to_pylist()))
     return ids, owner, meta
 
@@ -156,7 +156,7 @@ def _echo(echoed: pa.Array, codes: NDArray[np.int32]) -> Column:
     some = echoed.is_valid().to_numpy(zero_copy_only=False)
     present = some[codes]
     return Column(
-        *strings(echoed.drop_null()), (np.cumsum(some, dtype=np.int32) - 1)[codes[present]], present
+        *texts(echoed.drop_null()), (np.cumsum(some, dtype=np.int32) - 1)[codes[present]], present
     )
 
 
@@ -164,7 +164,7 @@ def _objects(changes: Changes) -> tuple[Column, Column]:
     """ids and times of the objects."""
     ids = _text(changes.names, changes.name_starts, changes.name_lengths).dictionary_encode()
     codes = ids.indices.to_numpy(zero_copy_only=False)
-    return Column(*strings(ids.dictionary), codes), Column(changes.time, len(changes))
+    return Column(*texts(ids.dictionary), codes), Column(changes.time, len(changes))
 
 
 def _runs(changes: Matches) -> tuple[Column, Column]:
@@ -173,13 +173,13 @@ def _runs(changes: Matches) -> tuple[Column, Column]:
     heads, lengths = changes.take(first), np.diff(first, append=len(changes))
     codes = np.repeat(np.arange(len(first), dtype=np.int32), lengths)
     names = _text(heads.names, heads.name_starts, heads.name_lengths)
-    return Column(*strings(names), codes), Column(heads.time, len(heads), codes)
+    return Column(*texts(names), codes), Column(heads.time, len(heads), codes)
 
 
 def _event(changes: Changes) -> Column:
     """What happened."""
     codes = np.zeros(len(changes), np.int32) if isinstance(changes, Matches) else changes.event
-    return Column(*strings(pa.array(EVENTS)), codes.astype(np.int32, copy=False))
+    return Column(*texts(pa.array(EVENTS)), codes.astype(np.int32, copy=False))
 
 
 def _distance(changes: Changes) -> Column:

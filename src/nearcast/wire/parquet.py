@@ -24,6 +24,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.kernels.hybrid import pack, plain_strings
+from nearcast.wire.tables import strings
 
 _PAGE = 1 << 18  # rows
 _MAGIC = b"PAR1"
@@ -40,19 +41,15 @@ _UTF8 = 0
 class Column:
     """Values of some rows: as they come, or each different one once, and codes."""
 
-    values: NDArray[Any]  # int64, float64, or bytes as `strings` gives them
+    values: NDArray[Any]  # int64, float64, or bytes as `texts` gives them
     count: int  # of values
     codes: NDArray[np.int32] | None = None  # of the rows that have a value
     present: NDArray[np.bool_] | bool = True  # which rows have one
 
 
-def strings(column: pa.Array) -> tuple[NDArray[np.uint8], int]:
+def texts(column: pa.Array) -> tuple[NDArray[np.uint8], int]:
     """(values for a Column, how many) of an Arrow array of strings without nulls."""
-    column = column.cast(pa.large_string())
-    offsets = np.frombuffer(column.buffers()[1], np.int64)[column.offset :][: len(column) + 1]
-    data = column.buffers()[2]
-    text = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return plain_strings(offsets, text), len(column)
+    return plain_strings(*strings(column.cast(pa.large_string()))), len(column)
 
 
 # -- Thrift --------------------------------------------------------------------------------------
