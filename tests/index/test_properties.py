@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -130,9 +132,9 @@ def test_a_search_for_many_finds_what_offers_leave(
     [n for n, i in INDEXES.items() if issubclass(i, CompiledIndex) and "range" in i.kinds],
 )
 @quick
-@given(space=spaces, piece=st.integers(1, 6), data=st.data())
+@given(space=spaces, piece=st.integers(1, 6), in_order=st.booleans(), data=st.data())
 def test_pieces_are_what_is_found_at_once(
-    name: str, space: Space, piece: int, data: st.DataObject
+    name: str, space: Space, piece: int, in_order: bool, data: st.DataObject
 ) -> None:
     log = data.draw(event_logs(space))
     whole, cut = (INDEXES[name]("range", space, Memory()) for _ in range(2))
@@ -143,10 +145,15 @@ def test_pieces_are_what_is_found_at_once(
         cut.apply(batch.controls, batch.at)
         wanted_ = whole.match(batch.objects, batch.clock, batch.now)
         orders, slots = [], []
-        for found in cut.matching(batch.objects, batch.clock, batch.now):
+        for found in cut.matching(batch.objects, batch.clock, batch.now, in_order=in_order):
             orders += found.order.tolist()  # a copy: memory is used again
             slots += found.slot.tolist()
-        assert (orders, slots) == (wanted_.order.tolist(), wanted_.slot.tolist())
+        told = list(zip(orders, slots, strict=True))
+        runs = [order for order, _ in groupby(orders)]
+        assert len(runs) == len(set(runs))  # what an object meets stands together
+        if not in_order:
+            told.sort(key=itemgetter(0))  # which leaves each object's as they were
+        assert told == list(zip(wanted_.order.tolist(), wanted_.slot.tolist(), strict=True))
         assert cut.all_report == bool(cut.reports(np.arange(len(cut))).all())
         whole.close()
         cut.close()

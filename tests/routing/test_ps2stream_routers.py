@@ -19,7 +19,6 @@ from nearcast.routing.grid import table as gt
 from nearcast.routing.grid.survey import join, survey_of
 from nearcast.routing.ps2stream.baseline import Ps2StreamRouter, runs
 from nearcast.routing.ps2stream.load import PARAMETERS, balance, constants_of, load
-from nearcast.routing.ps2stream.space_grid import z_order
 from nearcast.wire.tables import lists, numbers, strings
 
 usual = settings(max_examples=25, deadline=None)
@@ -243,12 +242,3 @@ def test_runs_are_even(loads: list[float], m: int) -> None:
     assert 0 <= found.min() <= found.max() < m
     sums = np.bincount(found, loads, m)
     assert sums.max() <= sum(loads) / m + max(loads) + 1e-9
-
-
-def test_the_z_curve() -> None:
-    assert z_order(4).reshape(4, 4).tolist() == [
-        [0, 1, 4, 5],
-        [2, 3, 6, 7],
-        [8, 9, 12, 13],
-        [10, 11, 14, 15],
-    ]

@@ -64,6 +64,15 @@ class Settings:
         """How long after its end a subscription may still see a late object."""
         return self.lateness_ms if self.order == "arrival" else 0
 
+    @property
+    def told_in_order(self) -> bool:
+        """Whether matches of a batch are told in the order of its objects.
+
+        JSON lines are read as a log. Parquet is a table, whose rows have no order; neighbours are
+        then matched one after the other, and their ids need half the room.
+        """
+        return self.format != "parquet"
+
     def to_json(self) -> dict[str, Any]:
         """As `from_json` reads it."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}

@@ -228,7 +228,9 @@ class ShardStep:
             counts = report.counts[kind] = Counts(len(ordered.objects.order))
             started = time.perf_counter()
             index.apply(ordered.controls, ordered.at)
-            for found in index.matching(ordered.objects, ordered.clock, ordered.now, only_net):
+            for found in index.matching(
+                ordered.objects, ordered.clock, ordered.now, only_net, self.settings.told_in_order
+            ):
                 counts.lookups += found.work.lookups
                 counts.scanned += found.work.scanned
                 counts.examined += found.work.examined

@@ -168,9 +168,18 @@ class LocalIndex(ABC):
         """
 
     def matching(
-        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+        self,
+        objects: ObjectColumns,
+        clock: NDArray[np.int64],
+        now: int,
+        net: bool = False,
+        in_order: bool = True,
     ) -> Iterator[Changes]:
-        """What `match` gives, perhaps in pieces, one after the other; their work adds up."""
+        """What `match` gives, perhaps in pieces, one after the other; their work adds up.
+
+        Unless `in_order`, matches may come object by object in any order of these. Results of
+        other kinds come in the order of the objects: their changes build upon each other.
+        """
         yield self.match(objects, clock, now, net)
 
     @abstractmethod

@@ -33,6 +33,7 @@ from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
 from nearcast.kernels import slots as sl
 from nearcast.kernels.bits import words_for
+from nearcast.kernels.curve import along
 from nearcast.kernels.ragged import frozen
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
@@ -237,18 +238,27 @@ class CompiledIndex(SlottedIndex):
             return self._match_knn(self._results, objects, clock, now, net)
         usual = int(self._post_meta[posting.USUAL])
         room = max(usual * len(objects.order) // 64 * 5 // 4, 4096)
-        found = joined(list(self._match_range(objects, room, 2)), objects)
+        visit = np.arange(len(objects.order))
+        found = joined(list(self._match_range(objects, visit, room, 2)), objects)
         if len(found):
             self._post_meta[posting.USUAL] = 64 * len(found) // len(objects.order) + 1
         return found
 
     def matching(
-        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+        self,
+        objects: ObjectColumns,
+        clock: NDArray[np.int64],
+        now: int,
+        net: bool = False,
+        in_order: bool = True,
     ) -> Iterator[Changes]:
         if self._results:
             yield self._match_knn(self._results, objects, clock, now, net)
-        else:  # what is found goes on while it is in the processor's memory, and then makes room
-            yield from self._match_range(objects, self.piece, 1)
+            return
+        rows = objects.order
+        near = np.arange(len(rows)) if in_order else along(objects.x[rows], objects.y[rows])
+        # What is found goes on while it is in the processor's memory, and then makes room.
+        yield from self._match_range(objects, near, self.piece, 1)
 
     def _make_stamps(self, objects: ObjectColumns) -> None:
         """See to it that the numbers of `objects` are not larger than a stamp can be."""
@@ -256,20 +266,26 @@ class CompiledIndex(SlottedIndex):
             self._slots.half[:, sl.STAMP] = -1
             self._slots_meta[sl.CLOCK] = 0
 
-    def _finder(self, objects: ObjectColumns) -> Finder:
-        """What finds the matches of `objects`, as `range_match.match_range` does."""
+    def _finder(self, objects: ObjectColumns, visit: NDArray[np.int64]) -> Finder:
+        """What finds the matches of `objects`, as `range_match.match_range` does.
+
+        It may follow the order of `visit`; those of the papers take objects as they come.
+        """
         search = make_search(_longest(objects))
+        objects = objects._replace(order=frozen(objects.order[visit]))
         pool = self._index.lists.pool.reshape(-1)
         boxes, space = pool.view(np.float32), self.space.code
         return lambda out, counts: match_range(
-            self._index, pool, boxes, space, objects, search, out[0], out[1], counts
+            self._index, pool, boxes, space, objects, visit, search, out[0], out[1], counts
         )
 
-    def _match_range(self, objects: ObjectColumns, room: int, growth: int) -> Iterator[Matches]:
+    def _match_range(
+        self, objects: ObjectColumns, visit: NDArray[np.int64], room: int, growth: int
+    ) -> Iterator[Matches]:
         """Matches, as many at a time as there is room for; which grows from time to time."""
         self._make_stamps(objects)
         counts = np.zeros(COUNTS, np.int64)
-        find = self._finder(objects)
+        find = self._finder(objects, visit)
         done = len(self) == 0
         while not done:
             counts[FOUND:] = 0

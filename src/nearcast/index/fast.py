@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearcast.index import aki, aki_match, aki_post
 from nearcast.index import lazy as lz
@@ -122,7 +123,7 @@ class Fast(LazyIndex):
 
     # -- objects -----------------------------------------------------------------------------
 
-    def _finder(self, objects: ObjectColumns) -> Finder:
+    def _finder(self, objects: ObjectColumns, visit: NDArray[np.int64]) -> Finder:
         search = aki_match.make_search(int(np.diff(objects.word_offsets).max(initial=0)))
         return self._retried(
             search,

@@ -53,7 +53,7 @@ class Gi2(LazyIndex):
         self._grid[gl.CHOSEN] = len(self)
         self._grid[gl.SIDE] = side
 
-    def _finder(self, objects: ObjectColumns) -> Finder:
+    def _finder(self, objects: ObjectColumns, visit: NDArray[np.int64]) -> Finder:
         lookups = gl.make_lookups(int(np.diff(objects.word_offsets).max(initial=0)))
         return self._retried(
             lookups,

@@ -25,8 +25,12 @@ from nearcast.wire.tables import ObjectColumns
 _LOOKUPS = 1024  # a round
 _HITS = 2048  # of one list, at a time: they and their entries stay in the second cache
 _AHEAD = 8  # lists that are asked for before they are read
+_OBJECTS = 8  # the same of objects
+_BITS = 16  # and of bits
+_LINE = 8  # 64-bit numbers that come from memory at once
 _SEEN = 4096  # places for subscriptions that one object has met, a power of two
 _SEEN_SHIFT = np.uint64(52)
+_MASK = 8  # words of 64 bits, a power of two
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NOTHING, _ONE, _TWO, _THREE, _FOUR = (np.uint64(n) for n in range(5))
 _WIDTH = np.uint64(WIDTH)
@@ -41,7 +45,7 @@ class Search(NamedTuple):
     ordinal: NDArray[np.int32]  # the number of that word here; -1: no subscription uses it
     levels: NDArray[np.uint64]  # bits of the levels where it has lists
     start: NDArray[np.int64]  # the first word of each object, and the end of the last
-    number: NDArray[np.int32]  # of the object, a look-up
+    number: NDArray[np.int32]  # of the object in `visit`, a look-up
     key: NDArray[np.uint64]
     row: NDArray[np.int64]  # of the list found
     cell: NDArray[np.uint64]  # of one object, at each level in use
@@ -49,6 +53,7 @@ class Search(NamedTuple):
     hit: NDArray[np.uint64]  # entries of one list whose box holds the object: places in the pool
     seen: NDArray[np.uint64]  # subscriptions that the object in hand has met: `_is_new`
     stamp: NDArray[np.uint64]  # [1]: of that object in `seen`
+    mask: NDArray[np.uint64]  # a bit for each word of that object, by their numbers: `_has_bit`
     begin: NDArray[np.int64]  # the first match of each object, and the end of the last
     unsure: NDArray[np.int64]  # what is wrong with that, if anything: bits
 
@@ -62,7 +67,6 @@ class Seen(NamedTuple):
     settled: int  # slots before this one see it unless they are `careful`
     start: int  # its words
     stop: int
-    mask: np.uint64  # a bit for each of them, by their numbers
 
 
 def make_search(longest: int) -> Search:
@@ -82,6 +86,7 @@ def make_search(longest: int) -> Search:
         np.empty(_HITS, np.uint64),
         np.zeros(_SEEN, np.uint64),
         np.zeros(1, np.uint64),
+        np.zeros(_MASK, np.uint64),
         np.empty(words + 1, np.int64),
         np.empty(words, np.int64),
     )
@@ -102,6 +107,20 @@ def _levels(ix: Index, st: Search) -> int:
     return n
 
 
+@njit(lean=True, forceinline=True)
+def _ask_object(o: ObjectColumns, i: int) -> None:
+    """Ask for what will be read of the objects some places further on."""
+    if i + 2 * _OBJECTS < len(o.order):
+        row = o.order[i + 2 * _OBJECTS]
+        prefetch(o.word_offsets, row)
+        prefetch(o.x, row)
+        prefetch(o.y, row)
+        prefetch(o.time, row)
+        start = o.word_offsets[o.order[i + _OBJECTS]]
+        prefetch(o.words, start)
+        prefetch(o.words, min(start + _LINE, len(o.words) - 1))
+
+
 @njit(lean=True)
 def _read_words(
     table: NDArray[np.uint64], o: ObjectColumns, first: int, most: int, st: Search
@@ -113,6 +132,7 @@ def _read_words(
     n = 0
     i = first
     while i < len(o.order) and (n < most or i == first):
+        _ask_object(o, i)
         row = o.order[i]
         st.start[i - first] = n
         st.word[n] = UNIVERSAL
@@ -206,24 +226,36 @@ def _within(
 
 
 @njit(lean=True, forceinline=True)
-def _see(slots: sl.Slots, o: ObjectColumns, st: Search, i: int, first: int) -> Seen:
-    """Object number `i` of a round whose first object is `first`."""
+def _bit_of(ordinal: int) -> tuple[np.uint64, np.uint64]:
+    """(word, bit) of a word's number in a mask."""
+    return np.uint64(ordinal >> 6 & (_MASK - 1)), np.uint64(ordinal & 63)
+
+
+@njit(lean=True, forceinline=True)
+def _see(slots: sl.Slots, o: ObjectColumns, number: int, st: Search, i: int, first: int) -> Seen:
+    """Object `i`, whose number is another one, of a round whose first object is `first`."""
     row = o.order[i]
     start, stop = st.start[i - first], st.start[i - first + 1]
-    mask = _NOTHING
+    st.mask[:] = _NOTHING
     for j in range(start, stop):
-        mask |= _ONE << np.uint64(st.ordinal[j] & 63)
+        word, bit = _bit_of(st.ordinal[j])
+        st.mask[word] |= _ONE << bit
     settled = np.int64(sl.settled(slots, o.time[row]))
-    return Seen(i, np.float32(o.x[row]), np.float32(o.y[row]), settled, start, stop, mask)
+    return Seen(number, np.float32(o.x[row]), np.float32(o.y[row]), settled, start, stop)
+
+
+@njit(lean=True, forceinline=True)
+def _has_bit(st: Search, ordinal: int) -> bool:
+    """Whether the object in hand may have a word; most entries are decided by that."""
+    word, bit = _bit_of(ordinal)
+    return st.mask[word] >> bit & _ONE != _NOTHING
 
 
 @njit(lean=True, forceinline=True)
 def _fits(st: Search, seen: Seen, one: int, two: int) -> bool:
     """Whether the words of an object are as an entry wants them (`range_lists`)."""
     first, second = (NOT - one if one <= NOT else one), (NOT - two if two <= NOT else two)
-    # A word without its bit in the mask is not there; most entries are decided by that.
-    bit_one = seen.mask >> np.uint64(first & 63) & _ONE != _NOTHING
-    bit_two = seen.mask >> np.uint64(second & 63) & _ONE != _NOTHING
+    bit_one, bit_two = _has_bit(st, first), _has_bit(st, second)
     if ((one >= 0) & (not bit_one)) | ((two >= 0) & (not bit_two)):
         return False
     if not ((first >= 0) & bit_one) | ((second >= 0) & bit_two):
@@ -253,7 +285,6 @@ def _is_new(seen: NDArray[np.uint64], stamp: np.uint64, slot: np.uint64) -> bool
 
 @njit(lean=True, forceinline=True)
 def _decide(
-    careful: NDArray[np.uint64],
     pool: NDArray[np.int32],
     boxes: NDArray[np.float32],
     st: Search,
@@ -271,8 +302,6 @@ def _decide(
     n = np.uint64(found)
     unsure = 0
     for h in range(hits):
-        ask_bit(careful, np.int64(pool[st.hit[h]]))
-    for h in range(hits):
         e = st.hit[h]
         one, two = pool[e + _OTHER], pool[e + _OTHER + _ONE]
         if not _fits(st, seen, one, two):
@@ -285,7 +314,6 @@ def _decide(
             & (seen.y < boxes[e + _FOUR])
             & (one != ASK)
             & (slot < seen.settled)
-            & (not is_set(careful, slot))
         )
         order[n] = seen.number
         out[n] = slot if sure else ~slot
@@ -296,7 +324,8 @@ def _decide(
                 noted += 1
             else:
                 continue
-        unsure |= not sure
+        if not sure:  # what only its subscription can decide may be on several lists
+            unsure |= ASKING | TWICE if one == ASK else ASKING
         n += _ONE
     return np.int64(n), noted, unsure
 
@@ -318,6 +347,7 @@ def _scan(
     pool: NDArray[np.int32],
     boxes: NDArray[np.float32],
     o: ObjectColumns,
+    visit: NDArray[np.int64],
     st: Search,
     first: int,
     following: int,
@@ -334,7 +364,7 @@ def _scan(
     p = ix.lists
     found = counts[FOUND]
     last, noted, unsure = first - 1, 0, 0
-    seen = _see(ix.slots, o, st, first, first)
+    seen = _see(ix.slots, o, visit[first], st, first, first)
     examined = scanned = before = 0
     for j in range(n):
         if j + _AHEAD < n:
@@ -342,7 +372,7 @@ def _scan(
         i = np.int64(st.number[j])
         if i != last:
             _begin(st, True, first, last, i, found)
-            seen = _see(ix.slots, o, st, i, first)
+            seen = _see(ix.slots, o, visit[i], st, i, first)
             last, noted = i, 0
             counts[EXAMINED] += examined
             counts[SCANNED] += scanned
@@ -356,9 +386,7 @@ def _scan(
                 counts[FOUND] = st.begin[i - first]
                 return i, unsure
             hits = _within(boxes, start, end, seen.x, seen.y, st.hit)
-            found, noted, more = _decide(
-                ix.slots.careful, pool, boxes, st, seen, hits, noted, order, out, found
-            )
+            found, noted, more = _decide(pool, boxes, st, seen, hits, noted, order, out, found)
             st.unsure[i - first] |= more
             unsure |= more
             examined += hits
@@ -372,11 +400,32 @@ def _scan(
     return following, unsure
 
 
+@njit(lean=True)
+def _doubt(careful: NDArray[np.uint64], st: Search, objects: int, out: NDArray[np.int64]) -> int:
+    """Ask also, of the matches of a round, those whose subscriptions are `careful`; any: ASKING."""
+    first, stop = st.begin[0], st.begin[objects]
+    for j in range(first, min(first + _BITS, stop)):
+        ask_bit(careful, max(out[j], ~out[j]))
+    unsure = 0
+    for i in range(objects):
+        doubts = 0
+        for j in range(st.begin[i], st.begin[i + 1]):
+            if j + _BITS < stop:
+                ask_bit(careful, max(out[j + _BITS], ~out[j + _BITS]))
+            if out[j] >= 0 and is_set(careful, out[j]):
+                out[j] = ~out[j]
+                doubts = ASKING
+        st.unsure[i] |= doubts
+        unsure |= doubts
+    return unsure
+
+
 @njit
 def _settle(
     ix: Index,
     space: int,
     o: ObjectColumns,
+    visit: NDArray[np.int64],
     st: Search,
     first: int,
     stop: int,
@@ -385,8 +434,7 @@ def _settle(
 ) -> int:
     """Let subscriptions decide where the objects [first, stop) are unsure; the matches there are.
 
-    What an object may have twice is kept once. So is one that had to be asked and matches: it may
-    be on several lists, and of two with the same id the older one is told first.
+    What an object may have twice is kept once.
     """
     rows, heap = ix.slots.rows, ix.slots.heap
     for step in range(2):
@@ -403,18 +451,17 @@ def _settle(
         if kept == start and st.unsure[i - first] == 0:
             kept = end
             continue
-        before, sort = kept, st.unsure[i - first] & TWICE != 0
+        before = kept
         for j in range(start, end):
             slot = out[j]
             if slot < 0:
                 slot = ~slot
-                if not matches(ix, space, slot, o, i, o.order[i]):
+                if not matches(ix, space, slot, o, visit[i], o.order[i]):
                     continue
-                sort = True
-            order[kept] = i
+            order[kept] = visit[i]
             out[kept] = slot
             kept += 1
-        if sort:
+        if st.unsure[i - first] & TWICE:
             kept = _each_once(out, before, kept)
     return kept
 
@@ -437,24 +484,27 @@ def match_range(
     boxes: NDArray[np.float32],
     space: int,
     o: ObjectColumns,
+    visit: NDArray[np.int64],
     st: Search,
     order: NDArray[np.int64],
     out: NDArray[np.int64],
     counts: NDArray[np.int64],
 ) -> bool:
-    """Matches of the objects from number `counts[NEXT]` on: object numbers, ascending, and slots.
+    """Matches of the objects from `o.order[counts[NEXT]]` on: numbers of objects, and slots.
 
-    `pool` and `boxes` are those of the lists, as one run. False if there is no more room; call
-    again with more: `counts[NEXT]` is then the object that was being decided.
+    `visit` has the numbers of the objects in `o.order`, which may be in any order. `pool` and
+    `boxes` are those of the lists, as one run. False if there is no more room; call again with
+    more: `counts[NEXT]` is then the object that was being decided.
     """
     levels = _levels(ix, st)
     while counts[NEXT] < len(o.order):
         first = counts[NEXT]
         following = _read_words(ix.words, o, first, _LOOKUPS // max(levels, 1), st)
         n = _find(ix.lists, st, _gather(ix.lists, o, first, following, levels, st))
-        done, unsure = _scan(ix, pool, boxes, o, st, first, following, n, order, out, counts)
+        done, unsure = _scan(ix, pool, boxes, o, visit, st, first, following, n, order, out, counts)
+        unsure |= _doubt(ix.slots.careful, st, done - first, out)
         if unsure:
-            counts[FOUND] = _settle(ix, space, o, st, first, done, order, out)
+            counts[FOUND] = _settle(ix, space, o, visit, st, first, done, order, out)
         counts[NEXT] = done
         if done < following:
             return False

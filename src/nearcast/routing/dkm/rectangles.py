@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.curve import z_code
 from nearcast.kernels.ragged import frozen
 from nearcast.model.jit import njit
 from nearcast.routing.dkm.places import Box
@@ -62,16 +63,9 @@ def _packing(boxes: NDArray[np.float64], space: Box) -> NDArray[np.int64]:
     half = np.maximum(space[2:] * 0.5 - space[:2] * 0.5, np.finfo(float).tiny)
     centre = (boxes[:, :2] * 0.25 + boxes[:, 2:] * 0.25 - space[:2] * 0.5) / half
     cell = np.minimum(centre * 2**16, 2**16 - 1).astype(np.uint64)
-    curve = _spread(cell[:, 0]) | (_spread(cell[:, 1]) << np.uint64(1))
+    curve = z_code(cell[:, 0], cell[:, 1])
     size = np.frexp(_areas(boxes))[1] // 2
     return np.lexsort((curve, -size))
-
-
-def _spread(v: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The 16 bits of `v` with a zero before each."""
-    for shift, mask in ((8, 0x00FF00FF), (4, 0x0F0F0F0F), (2, 0x33333333), (1, 0x55555555)):
-        v = (v | (v << np.uint64(shift))) & np.uint64(mask)
-    return v
 
 
 @njit

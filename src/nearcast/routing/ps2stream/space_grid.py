@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.routing.grid.survey import Numbers
+from nearcast.kernels.curve import z_code
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.ps2stream.baseline import Ps2StreamRouter, runs
 from nearcast.routing.ps2stream.grid_t import Maps, table_of
@@ -24,7 +24,8 @@ class SpaceGrid(Ps2StreamRouter):
 
     def partition(self, w: Workload, parameters: dict[str, float]) -> GridTable:
         """Runs of cells along the Z-curve, which keeps neighbours together."""
-        order = np.argsort(z_order(w.side), kind="stable")
+        line, column = np.divmod(np.arange(w.side * w.side), w.side)
+        order = np.argsort(z_code(column, line))
         workers = np.empty(w.side * w.side, np.int32)
         workers[order] = runs(cell_loads(w).ravel()[order], self.shards)
         return table_of(w, workers.reshape(w.side, w.side), Maps())
@@ -45,12 +46,3 @@ def cell_loads(w: Workload) -> NDArray[np.float64]:
         np.add.at(steps, (rows, columns), by)
     queries = steps.cumsum(0).cumsum(1)[:-1, :-1]
     return w.load(objects.reshape(w.side, w.side), queries)
-
-
-def z_order(side: int) -> Numbers:
-    """The place of each cell (row by row) on the Z-curve: bits of row and column in turns."""
-    line, column = np.divmod(np.arange(side * side), side)
-    code = np.zeros(side * side, np.int64)
-    for bit in range(int(side).bit_length()):
-        code |= ((column >> bit) & 1) << (2 * bit) | ((line >> bit) & 1) << (2 * bit + 1)
-    return code
