@@ -22,7 +22,7 @@ def controls(folder: Path, router: str = "random") -> Controls:
 def export(path: Path, *shards: int) -> Export:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"moved")
-    return Export("range", str(path), IDS[: len(shards)], list(shards))
+    return Export("range", str(path), len(shards), IDS[: len(shards)], list(shards))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -65,9 +65,9 @@ def test_exports_become_a_table_and_imports(tmp_path: Path) -> None:
 
 def test_exports_of_several_shards(tmp_path: Path) -> None:
     c = controls(tmp_path)
-    one = Export("range", "one", [11], [2])
-    two = Export("range", "two", [22, 33], [1, 1])
-    other = Export("knn", "three", [11], [1])
+    one = Export("range", "one", 1, [11], [2])
+    two = Export("range", "two", 2, [22, 33], [1, 1])
+    other = Export("knn", "three", 1, [11], [1])
     c.decide(1, [one, two, other], LOADS)
     assert c.directions(2).imports == {"range": ["one", "two"], "knn": ["three"]}
     homes = {k: r.home(np.array(IDS, np.uint64)).tolist() for k, r in c.routers(2).items()}  # type: ignore[attr-defined]

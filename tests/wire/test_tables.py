@@ -124,3 +124,14 @@ def test_control_columns(table: pa.RecordBatch) -> None:
     assert c.id_hash.tolist() == hash_ids(c.id_bytes, c.id_offsets).tolist()
     assert c.tail_bytes.tobytes() == b"".join(table["tail"].to_pylist())
     assert c.boxes.tolist() == [v for row in table["boxes"].to_pylist() for v in row]
+
+
+def test_a_table_may_lie_across_words() -> None:
+    """As it does within a message: kernels want numbers that lie as processors want them."""
+    table = pa.RecordBatch.from_pydict({"a": [1, 2, 3], "b": [0.5, 1.5, 2.5]})
+    data = to_bytes(table)
+    for shift in range(9):
+        moved = memoryview(bytes(shift) + bytes(data))[shift:]
+        back = from_bytes(moved, table.schema)
+        assert back.equals(table)
+        assert back["b"].to_numpy().flags.aligned

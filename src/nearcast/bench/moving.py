@@ -13,11 +13,11 @@ import pyarrow as pa
 
 from nearcast.bench.dealt import Cluster, Reals, id_hashes, timed
 from nearcast.engine.planning import TABLE
-from nearcast.engine.transfer import leaving
+from nearcast.engine.transfer import Parcel, leaving, parcels_of
 from nearcast.routing import GridRouter
 from nearcast.routing.grid.survey import RangeSurvey, join, survey_of
 from nearcast.routing.grid.table import GridTable, pack
-from nearcast.wire.tables import CONTROLS, from_bytes, to_bytes
+from nearcast.wire.tables import CONTROLS, from_bytes
 
 
 @dataclass(slots=True)
@@ -47,25 +47,23 @@ def move(cluster: Cluster, table: GridTable, now: int) -> Moved:
     data = pack(table)
     m = len(cluster.workers)
     moved = Moved(0, 0, np.zeros(m), np.zeros(m))
-    sent: list[tuple[bytes, np.ndarray]] = []
+    sent: list[dict[int, Parcel]] = []
     drops = []
     for w, index in enumerate(cluster.workers):
         with timed(moved.looking, w):
             going = leaving(router, {TABLE: data}, w, index, index.living(now))
         with timed(moved.moving, w):
-            written = to_bytes(index.rows(going.slots)[0]) if len(going.slots) else b""
-        sent.append((written, going.shards))
+            sent.append(parcels_of(index, going))
         drops.append(going.drops)
-        moved.bytes += len(written)
+        moved.bytes += sum(len(parcel.controls) for parcel in sent[-1].values())
         moved.copies += len(going.slots)
     for w, index in enumerate(cluster.workers):
         with timed(moved.moving, w):
             index.drop(drops[w])
-            for written, shards in sent:
-                mine = np.flatnonzero(shards == w)
-                if len(mine):
-                    came = from_bytes(written, CONTROLS).take(pa.array(mine))
-                    index.apply(came, np.zeros(len(mine), np.int32))
+            for parcels in sent:
+                if w in parcels:
+                    came = from_bytes(parcels[w].controls, CONTROLS)
+                    index.apply(came, np.zeros(came.num_rows, np.int32))
             index.close()
     following = type(router)(m, data)
     known = cluster.dispatcher.known is not None

@@ -29,10 +29,10 @@ class Envelope(msgspec.Struct):
     latest: int  # latest time of any valid event of the split, also of those that went elsewhere
     seconds: float  # that the route step took until here
     events: dict[str, int]  # of the whole split, by op (sent to shard 0 only)
-    objects: bytes  # the table; empty if it goes by reference
+    objects: memoryview  # the table; empty if it goes by reference
     mail: str  # the file that holds it then (`engine.mail`)
-    controls: bytes
-    rejects: bytes
+    controls: memoryview
+    rejects: memoryview
     costs: dict[str, list[float]] = {}  # kind: what the split adds to each shard, by a plan
 
     @property

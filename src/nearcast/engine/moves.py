@@ -39,8 +39,9 @@ class Export(msgspec.Struct):
 
     kind: str
     path: str
-    id_hash: list[int]  # for routers that keep ids
-    shards: list[int]
+    copies: int  # that went
+    id_hash: list[int] = []  # which ones, for routers that keep ids
+    shards: list[int] = []  # and where
     drops: int = 0  # copies that end there
     bytes: int = 0
 

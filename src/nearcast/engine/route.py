@@ -82,7 +82,7 @@ class RouteStep:
                 ),
             )
 
-    def _route(self, objects: pa.RecordBatch) -> list[tuple[bytes, str]]:
+    def _route(self, objects: pa.RecordBatch) -> list[tuple[memoryview, str]]:
         """Objects for each shard, as bytes or by reference, once if any kind needs them there."""
         wanted = np.zeros((self.settings.shards, objects.num_rows), bool)
         for router in self.routers.values():
@@ -90,7 +90,9 @@ class RouteStep:
             if routes is None:
                 if self.settings.mail and objects.num_rows:
                     mail = Mail(Path(self.settings.mail))
-                    return [(b"", mail.post(self.batch, objects))] * self.settings.shards
+                    return [
+                        (memoryview(b""), mail.post(self.batch, objects))
+                    ] * self.settings.shards
                 return [(to_bytes(objects), "")] * self.settings.shards
             wanted[routes.shards, routes.rows] = True
         return [(to_bytes(objects.filter(pa.array(mask))), "") for mask in wanted]

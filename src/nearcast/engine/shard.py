@@ -174,7 +174,7 @@ class ShardStep:
                 keeps_ids = isinstance(router, CanMove)
                 for made in export(kind, shard, index, going, path, keeps_ids):
                     report.exports.append(made)
-                    report.moved += len(made.shards)
+                    report.moved += made.copies
                     report.moved_bytes += made.bytes
         faults.reach("shard-exported", directions.batch)
 
@@ -309,9 +309,14 @@ class ShardStep:
         )
         if deltas:
             data = msgspec.msgpack.encode(deltas)
-            following.delta_bytes += len(data)
+            # What came by a move stands there once, as in a snapshot.
+            came = min(sum(table.nbytes for table in moved.controls.values()), len(data))
+            following.snapshot_bytes += came
+            following.delta_bytes += len(data) - came
             large = following.delta_bytes > max(following.snapshot_bytes, _SMALL)
-            if large or moved.renumbered:
+            settled = ordered.now - self.settings.grace_ms
+            left = any(worth_building(indexes[kind], settled) for kind in moved.drops)
+            if large or left or moved.renumbered:
                 self._compact(batch, files, following, indexes)
             else:
                 following.files.append(files.write(batch, data))

@@ -28,8 +28,8 @@ class Delta(msgspec.Struct):
     """What a batch changed for one kind: apply drops, then controls, then put results in place."""
 
     drops: list[int]  # slots
-    controls: bytes
-    results: bytes
+    controls: memoryview
+    results: memoryview
 
 
 class Manifest(msgspec.Struct):

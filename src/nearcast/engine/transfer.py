@@ -7,6 +7,7 @@ everything in place.
 
 from __future__ import annotations
 
+import mmap
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,14 +32,19 @@ Slots = NDArray[np.int64]
 _WORTH = 0.5  # an index with a smaller share of living subscriptions is built anew
 
 
+class Parcel(msgspec.Struct):
+    """Subscriptions on their way to one shard: CONTROLS and RESULTS, as `LocalIndex.rows` gives."""
+
+    controls: memoryview
+    results: memoryview
+
+
 class ExportFile(msgspec.Struct):
     """Subscriptions on their way to other shards."""
 
     shard: int  # where they come from
-    drops: list[int]  # slots that end there
-    shards: list[int]  # where each row goes
-    controls: bytes
-    results: bytes
+    drops: memoryview  # int64: slots that end there
+    parcels: dict[int, Parcel]  # by the shard where they go
 
 
 @dataclass(slots=True)
@@ -77,25 +83,38 @@ def take_in(
         index = indexes[kind]
         came = []
         for path in sorted(paths):
-            file = msgspec.msgpack.decode(Path(path).read_bytes(), type=ExportFile)
+            file = _read(path)
             if file.shard == shard:
-                moved.drops[kind] = file.drops
-                index.drop(np.array(file.drops, np.int64))
-            rows = np.flatnonzero(np.array(file.shards) == shard)
-            if len(rows):
-                came.append(_part_of(file, rows))
-        more = sum(controls.num_rows for controls, _ in came)
-        if more > len(index.living(settled)) and worth_building(index, settled):
+                drops = np.frombuffer(file.drops, np.int64)
+                moved.drops[kind] = drops.tolist()
+                index.drop(drops)
+            if shard in file.parcels:
+                came.append(file.parcels[shard])
+        if not came:
+            continue
+        tables = [from_bytes(parcel.controls, CONTROLS) for parcel in came]
+        controls = moved.controls[kind] = join(tables, CONTROLS)
+        if controls.num_rows > len(index.living(settled)) and worth_building(index, settled):
             index.compact(settled)
             moved.renumbered = True
-        for controls, results in came:
-            first = len(index)
-            index.apply(controls, np.zeros(controls.num_rows, np.int32))
-            slots = pa.array(results["slot"].to_numpy() + first)
-            index.restore(results.set_column(0, results.schema.field(0), slots))
-        if came:
-            moved.controls[kind] = join([c for c, _ in came], CONTROLS)
+        first = len(index) + np.cumsum([0, *(t.num_rows for t in tables)])
+        index.apply(controls, np.zeros(controls.num_rows, np.int32))
+        held = [from_bytes(parcel.results, RESULTS) for parcel in came]
+        index.restore(join([_from(r, int(n)) for r, n in zip(held, first, strict=False)], RESULTS))
     return moved
+
+
+def _read(path: str) -> ExportFile:
+    """An export; what is for other shards is not even read."""
+    with Path(path).open("rb") as file:
+        data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    return msgspec.msgpack.decode(data, type=ExportFile)
+
+
+def _from(results: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    """RESULTS whose slots count from `first` instead of 0."""
+    slots = pa.array(results["slot"].to_numpy() + first)
+    return results.set_column(0, RESULTS.field(0), slots)
 
 
 def leaving(
@@ -167,31 +186,34 @@ def export(
 ) -> list[Export]:
     """Write down what leaves, with its results; nothing if nothing does.
 
-    `ids`: the sink must know which subscriptions they are.
+    `ids`: the sink must know which subscriptions go where.
     """
     if len(going.drops) == 0 and len(going.slots) == 0:
         return []
-    controls, results = index.rows(going.slots)
-    if going.parity is not None:
+    drops = memoryview(going.drops.tobytes())
+    data = msgspec.msgpack.encode(ExportFile(shard, drops, parcels_of(index, going)))
+    write_atomic(path, data)
+    made = Export(kind, str(path), len(going.slots), drops=len(going.drops), bytes=len(data))
+    if ids:
+        made.id_hash = index.id_hashes(going.slots).tolist()
+        made.shards = going.shards.tolist()
+    return [made]
+
+
+def parcels_of(index: LocalIndex, going: Leaving) -> dict[int, Parcel]:
+    """What is sent, by the shard where it goes."""
+    return {
+        int(to): _parcel(index, going.slots[going.shards == to], going.parity)
+        for to in np.unique(going.shards)
+    }
+
+
+def _parcel(index: LocalIndex, slots: Slots, parity: bool | None) -> Parcel:
+    """What is sent to one shard."""
+    controls, results = index.rows(slots)
+    if parity is not None:
         flags = numbers(controls["flags"])
-        flags = np.where(going.parity, flags | PARITY, flags & ~PARITY).astype(np.int32)
+        flags = np.where(parity, flags | PARITY, flags & ~PARITY).astype(np.int32)
         at = CONTROLS.get_field_index("flags")
         controls = controls.set_column(at, CONTROLS.field(at), pa.array(flags))
-    shards = going.shards.tolist()
-    drops = going.drops.tolist()
-    file = ExportFile(shard, drops, shards, to_bytes(controls), to_bytes(results))
-    data = msgspec.msgpack.encode(file)
-    write_atomic(path, data)
-    hashes = index.id_hashes(going.slots).tolist() if ids else []
-    return [Export(kind, str(path), hashes, shards, len(drops), len(data))]
-
-
-def _part_of(file: ExportFile, rows: Slots) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """CONTROLS and RESULTS of some rows of an export, results counted from 0."""
-    controls = from_bytes(file.controls, CONTROLS).take(pa.array(rows))
-    results = from_bytes(file.results, RESULTS)
-    slots = results["slot"].to_numpy()
-    at = np.searchsorted(rows, slots)
-    mine = np.isin(slots, rows)
-    kept = results.filter(pa.array(mine))
-    return controls, kept.set_column(0, RESULTS.field(0), pa.array(at[mine].astype(np.int64)))
+    return Parcel(to_bytes(controls), to_bytes(results))

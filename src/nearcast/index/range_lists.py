@@ -30,7 +30,6 @@ from nearcast.index.posting import (
 )
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
-from nearcast.kernels.bits import set_bit
 from nearcast.kernels.cells import cell_hash
 from nearcast.kernels.squares import column_of
 from nearcast.model.jit import njit
@@ -199,9 +198,19 @@ def _ask_lists(ix: Index, slot: int, grid: int, cells: bool, rows: bool) -> None
 
 @njit(lean=True)
 def _hang(
-    ix: Index, word: np.uint64, slot: int, level: int, b: int, box: NDArray[np.float32], hook: int
+    ix: Index,
+    word: np.uint64,
+    slot: int,
+    level: int,
+    b: int,
+    box: NDArray[np.float32],
+    hook: int,
+    again: bool,
 ) -> bool:
-    """Hang `slot` in the cells of `level` that its box at `b` touches; False: no room."""
+    """Hang `slot` in the cells of `level` that its box at `b` touches; False: no room.
+
+    `again`: it may be there already.
+    """
     row = word_row(ix, word)
     ix.words[row, LEVELS] |= np.uint64(1) << np.uint64(level)
     ix.meta[USED] |= np.int64(1) << level
@@ -209,7 +218,10 @@ def _hang(
     left, low, right, high = _span(ix, level, b)
     for column in range(left, right + 1):
         for line in range(low, high + 1):
-            entry = pl.add(ix.lists, key_of(cell_hash(level, column, line), word), slot, box)
+            key = key_of(cell_hash(level, column, line), word)
+            if again and pl.ends_with(ix.lists, key, slot, box):
+                continue
+            entry = pl.add(ix.lists, key, slot, box)
             if entry < 0:
                 return False
             ix.lists.pool[entry, OTHER] = first
@@ -221,8 +233,9 @@ def _hang(
 def post_range(ix: Index, cells: bool) -> bool:
     """Post every range subscription not posted yet; False if an array must grow first.
 
-    One that was posted in part is posted again, and looked at whenever an object meets it.
+    The first one may have been posted in part when it was tried before.
     """
+    tried = ix.meta[POSTED]
     box = np.empty(4, np.float32)
     grid = ix.meta[GRID] - 1
     r = ix.slots.reals
@@ -245,8 +258,7 @@ def post_range(ix: Index, cells: bool) -> bool:
                 level = level_of(grid, r[b + 2] - r[b], r[b + 3] - r[b + 1]) if cells else ROOT
                 for c in range(4):
                     box[c] = np.float32(r[b + c])
-                if not _hang(ix, word, slot, level, b, box, i):
-                    set_bit(ix.slots.careful, slot)
+                if not _hang(ix, word, slot, level, b, box, i, slot == tried):
                     return False
         ix.meta[POSTED] = slot + 1
     return True

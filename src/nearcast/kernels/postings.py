@@ -203,6 +203,22 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> int
     return first + count
 
 
+@njit(lean=True)
+def ends_with(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> bool:
+    """Whether `slot` with `box` is the last entry of the list of `key`."""
+    row = find(p.table, key)
+    if row < 0:
+        return False
+    first, count = entries(p, row)
+    last = first + count - 1
+    if count == 0 or p.pool[last, 0] != slot:
+        return False
+    for c in range(4):
+        if p.boxes[last, 1 + c] != box[c]:
+            return False
+    return True
+
+
 @njit(lean=True, forceinline=True)
 def ask_end(p: Postings, key: np.uint64) -> None:
     """Ask for what `add` will write."""

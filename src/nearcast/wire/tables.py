@@ -23,6 +23,7 @@ LIMIT = 2**61  # times stay below it, so that no sum of two overflows
 KINDS = ("range", "knn", "topk", "terms")
 KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 
+_WORD = 8  # bytes
 _WORDS = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 _REALS = pa.large_list(pa.field("item", pa.float64(), nullable=False))
 
@@ -236,15 +237,25 @@ def table_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     )
 
 
-def to_bytes(batch: pa.RecordBatch) -> bytes:
-    """A table as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
+def to_bytes(batch: pa.RecordBatch) -> memoryview:
+    """A table as an Arrow IPC stream; its size is asked for first, so that it need not grow."""
+    sizing = pa.MockOutputStream()
+    _stream(batch, sizing)
+    buffer = pa.allocate_buffer(sizing.size())
+    _stream(batch, pa.FixedSizeBufferWriter(buffer))
+    return memoryview(buffer).cast("B").toreadonly()
+
+
+def _stream(batch: pa.RecordBatch, sink: Any) -> None:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
 
 
-def from_bytes(data: bytes | memoryview, schema: pa.Schema) -> pa.RecordBatch:
-    """The table that `to_bytes` wrote."""
-    return join(list(pa.ipc.open_stream(pa.py_buffer(data))), schema)
+def from_bytes(data: memoryview, schema: pa.Schema) -> pa.RecordBatch:
+    """The table that `to_bytes` wrote; it shares its memory, where numbers are not across words."""
+    buffer = pa.py_buffer(data)
+    if buffer.address % _WORD:
+        aligned = pa.allocate_buffer(buffer.size)
+        memoryview(aligned).cast("B")[:] = memoryview(data).cast("B")
+        buffer = aligned
+    return join(list(pa.ipc.open_stream(buffer)), schema)
