@@ -19,12 +19,12 @@ def write_atomic(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
-        raise cannot_write(path, error) from error
+        raise _cannot_write(path, error) from error
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def cannot_write(path: Path, error: OSError) -> NearcastError:
+def _cannot_write(path: Path, error: OSError) -> NearcastError:
     """A full disk as one clear line: nothing counts until it is written whole."""
     return NearcastError(
         f"cannot write {path}: {error.strerror}; make room and run the same command again, "

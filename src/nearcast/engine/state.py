@@ -9,14 +9,13 @@ and a file is written and read at the speed of the disk.
 
 from __future__ import annotations
 
-import os
 import uuid
 from pathlib import Path
 
 import msgspec
 import numpy as np
 
-from nearcast.engine.files import cannot_write
+from nearcast.engine.files import write_atomic
 from nearcast.index import LocalIndex
 from nearcast.model.errors import NearcastError
 from nearcast.wire.tables import CONTROLS, NEVER, RESULTS, from_bytes, to_bytes
@@ -53,16 +52,7 @@ class StateFiles:
     def write(self, batch: int, data: bytes) -> str:
         """A new file; its name."""
         name = f"{batch:012d}-{uuid.uuid4().hex[:12]}.bin"
-        temporary = self.folder / f".{name}"
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            temporary.replace(self.folder / name)
-        except OSError as error:
-            raise cannot_write(self.folder / name, error) from error
+        write_atomic(self.folder / name, data)
         return name
 
     def rebuild(self, manifest: Manifest, indexes: dict[str, LocalIndex]) -> None:

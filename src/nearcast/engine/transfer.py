@@ -75,8 +75,8 @@ def take_in(
 ) -> Moved:
     """Before the batch: drop what moved away, take in what comes.
 
-    Where more comes than is there, the state is written whole after the batch. Then an index that
-    is worth building anew is so before: what comes need not be built twice.
+    Where more comes than is there, an index that is worth building anew is so before: what comes
+    need not be built twice. The state is then written whole after the batch.
     """
     moved = Moved()
     for kind, paths in directions.imports.items():

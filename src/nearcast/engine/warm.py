@@ -15,6 +15,7 @@ from nearcast.engine.shard import sample_of
 from nearcast.index.arena import Memory
 from nearcast.index.notify import render, tabulate
 from nearcast.kernels.jsonkeys import count_lines, line_keys
+from nearcast.kernels.plain_query import read_queries
 from nearcast.model.jit import cache_dir
 from nearcast.routing import GridRouter, choose
 from nearcast.routing.balance import CanBalance, Counts, Period
@@ -83,6 +84,7 @@ def load_kernels(settings: Settings, only: str | None = None) -> None:
     """Call every kernel of a run (or of one kind of it): from the machine's cache, or compiled."""
     data = np.frombuffer(_LOG, np.uint8)
     line_keys(data, count_lines(data))
+    read_queries(data, np.array([0, len(data)]))
     for kind, strategy in choose(settings.strategies).items():
         if only not in (None, kind):
             continue

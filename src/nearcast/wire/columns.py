@@ -17,6 +17,7 @@ from nearcast.model.errors import Invalid
 from nearcast.model.space import Space
 from nearcast.wire.decode import Decoded, Publishes, SplitBuilder, misplaced, why_misplaced
 from nearcast.wire.jsonl import LINE_BITS, decode_values
+from nearcast.wire.plain_controls import plain_controls
 from nearcast.wire.shapes import EventShape, Query, SubscribeShape, UnsubscribeShape, explain
 from nearcast.wire.tables import LIMIT, numbers
 from nearcast.wire.times import timestamps_ms, to_ms
@@ -49,12 +50,16 @@ def decode_columns(
         builder.reject(base | n, first_line + n, reason, excerpt.decode())
 
     others = batch.take(pa.array(rest)) if len(rest) < batch.num_rows else batch
+    if len(rest) and _typed(others):
+        plain, table = plain_controls(others, rest | base, space)
+        builder.plain(table)
+        others, rest = others.filter(pa.array(~plain)), rest[~plain]
     for n, event in zip(rest.tolist(), _events(others), strict=True):
         try:
             builder.control(_event(event) if isinstance(event, dict) else event, base | n)
         except Invalid as error:
             refuse(n, str(error))
-    objects = batch if len(rest) == 0 else batch.take(pa.array(at))
+    objects = batch if len(at) == batch.num_rows else batch.take(pa.array(at))
     return builder.finish(_Rows(objects, at, space, refuse).publishes(base))
 
 
@@ -94,20 +99,14 @@ def _plain(value: Any) -> Any:
 def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | UnsubscribeShape | dict[str, Any]]:
     """Rows that are no objects: at once where columns have the expected types, the others (and
     all that is odd) as JSON would give them, for a closer look."""
-    usual = {"op": _is_string, "id": _is_string, "time": pa.types.is_integer, "query": _is_string}
-    rare = {"expires": pa.types.is_integer, "owner": _is_string, "meta": _is_string}
-    names = batch.schema.names
-    typed = all(n in names and fits(batch[n].type) for n, fits in usual.items())
-    for name, fits in rare.items():
-        typed = typed and (name not in names or batch[name].null_count == len(batch)
-                           or fits(batch[name].type))  # fmt: skip
-    if not typed:
+    if not _typed(batch):
         yield from (_row(row) for row in batch.to_pylist())
         return
+    names = batch.schema.names
     none = [None] * len(batch)
     columns = [
         batch[n].to_pylist() if n in names and batch[n].null_count < len(batch) else none
-        for n in (*usual, *rare)
+        for n in (*_USUAL, *_RARE)
     ]
     for n, (op, id_, time, query, expires, owner, meta) in enumerate(zip(*columns, strict=True)):
         named = id_ and len(id_) <= 256 and time is not None
@@ -123,6 +122,15 @@ def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | UnsubscribeShape
             except (msgspec.DecodeError, RecursionError):
                 pass
         yield _row(batch.slice(n, 1).to_pylist()[0])
+
+
+def _typed(batch: pa.RecordBatch) -> bool:
+    """Whether the columns of rows that are no objects have the expected types."""
+    names = batch.schema.names
+    return all(n in names and fits(batch[n].type) for n, fits in _USUAL.items()) and all(
+        n not in names or batch[n].null_count == len(batch) or fits(batch[n].type)
+        for n, fits in _RARE.items()
+    )
 
 
 def _event(row: dict[str, Any]) -> EventShape:
@@ -247,6 +255,11 @@ def _is_string(type_: pa.DataType) -> bool:
     if pa.types.is_dictionary(type_):
         return _is_string(type_.value_type)
     return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_))
+
+
+# Columns of rows that are no objects, and the types that need no closer look.
+_USUAL = {"op": _is_string, "id": _is_string, "time": pa.types.is_integer, "query": _is_string}
+_RARE = {"expires": pa.types.is_integer, "owner": _is_string, "meta": _is_string}
 
 
 def _is_number(type_: pa.DataType) -> bool:

@@ -14,11 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from nearcast.kernels.slots import SUBSCRIBE
 from nearcast.model.errors import Invalid
 from nearcast.model.space import Space, check_position
 from nearcast.wire.shapes import AskShape, EventShape, SubscribeShape, UnsubscribeShape
 from nearcast.wire.subscriptions import ControlBuilder, json_body
-from nearcast.wire.tables import NEVER, OBJECTS, REJECTS, empty, table_of, with_clock
+from nearcast.wire.tables import NEVER, OBJECTS, REJECTS, empty, numbers, table_of, with_clock
 from nearcast.wire.words import object_words
 
 EXCERPT = 200  # characters of a refused event that its reject shows
@@ -103,38 +104,42 @@ class SplitBuilder:
         self.file = file
         self._controls = ControlBuilder(space)
         self._rejects: list[tuple[int, str, int, str, str]] = []
-        self._times: list[tuple[int, int]] = []  # (pos, time) of valid control events
         self.events: Counter[str] = Counter()
 
     def reject(self, pos: int, line: int, reason: str, event: str) -> None:
         """Note what is refused, and why."""
         self._rejects.append((pos, self.file, line, reason, event[:EXCERPT]))
 
+    def plain(self, controls: pa.RecordBatch) -> None:
+        """Add CONTROLS that hold."""
+        self._controls.plain(controls)
+        asks = int(np.count_nonzero(numbers(controls["op"]) == SUBSCRIBE))
+        self.events["subscribe"] += asks
+        self.events["unsubscribe"] += controls.num_rows - asks
+
     def control(self, event: EventShape, pos: int) -> None:
         """Add a subscribe or unsubscribe; raises `Invalid`."""
         if isinstance(event, SubscribeShape):
-            time = self._controls.subscribe(event, pos)
+            self._controls.subscribe(event, pos)
             self.events["subscribe"] += 1
         elif isinstance(event, UnsubscribeShape):
-            time = self._controls.unsubscribe(event, pos)
+            self._controls.unsubscribe(event, pos)
             self.events["unsubscribe"] += 1
         elif isinstance(event, AskShape):
             raise Invalid("op: ask is not supported yet; publish, subscribe and unsubscribe are")
         else:
             raise AssertionError(event)
-        self._times.append((pos, time))
 
     def finish(self, publishes: Publishes) -> Decoded:
         """The split as tables, with the clock of each event."""
         objects = publishes.table()
         self.events["publish"] += objects.num_rows
         self.events["reject"] += len(self._rejects)
-        times = np.array(self._times, np.int64).reshape(-1, 2)
-        pos = np.concatenate([publishes.pos, times[:, 0]])
-        time = np.concatenate([publishes.time, times[:, 1]])
         controls = self._controls.table()
+        pos = np.concatenate([publishes.pos, numbers(controls["pos"])])
+        time = np.concatenate([publishes.time, numbers(controls["time"])])
         if len(pos):
-            order = np.argsort(pos, kind="stable") if len(times) else np.arange(len(pos))
+            order = np.argsort(pos, kind="stable") if len(controls) else np.arange(len(pos))
             clock = np.empty_like(time)
             clock[order] = np.maximum.accumulate(time[order])
             before = np.empty_like(time)

@@ -13,6 +13,7 @@ of rows. Heads of pages and the foot of the file are Thrift structs in the compa
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -111,7 +112,7 @@ class _Page(NamedTuple):
 
 
 class CodedWriter:
-    """Writes row groups of coded columns; complete when it is closed."""
+    """Writes row groups of coded columns; complete, and on the disk, when it is closed."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.schema = schema
@@ -131,6 +132,8 @@ class CodedWriter:
         with self._file:
             if error is None:
                 self._finish()
+                self._file.flush()
+                os.fsync(self._file.fileno())
 
     def write(self, columns: Sequence[Column], rows: int) -> None:
         """A row group."""

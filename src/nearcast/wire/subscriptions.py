@@ -31,8 +31,10 @@ from nearcast.wire.tables import (
     KIND_CODES,
     NEVER,
     control_row,
+    empty,
+    join,
     list_column,
-    table_of,
+    numbers,
 )
 from nearcast.wire.times import to_ms
 from nearcast.wire.words import hash_words
@@ -89,15 +91,19 @@ class ControlBuilder:
     def __init__(self, space: Space) -> None:
         self.space = space
         self._rows: list[tuple[Any, ...]] = []
+        self._plain_rows = empty(CONTROLS)
 
-    def unsubscribe(self, event: UnsubscribeShape, pos: int) -> int:
-        """Add an unsubscribe; its time."""
+    def plain(self, controls: pa.RecordBatch) -> None:
+        """Add rows of CONTROLS, in the order of `pos` (`wire.plain_controls`); once."""
+        self._plain_rows = controls
+
+    def unsubscribe(self, event: UnsubscribeShape, pos: int) -> None:
+        """Add an unsubscribe."""
         time = to_ms(event.time)
         self._rows.append(control_row(op=UNSUBSCRIBE, id=json_body(event.id), time=time, pos=pos))
-        return time
 
-    def subscribe(self, event: SubscribeShape, pos: int) -> int:
-        """Add a subscribe; its time. Raises `Invalid`, also for kinds not built yet."""
+    def subscribe(self, event: SubscribeShape, pos: int) -> None:
+        """Add a subscribe. Raises `Invalid`, also for kinds not built yet."""
         time = to_ms(event.time)
         query = event.query
         if not isinstance(query, (RangeShape, KnnShape)):
@@ -124,7 +130,6 @@ class ControlBuilder:
             program, words, data, boxes,
         )  # fmt: skip
         self._rows.append(row)
-        return time
 
     def _region(self, region: dict[str, Any]) -> tuple[int, list[float], list[float]]:
         """(code, numbers, outer boxes; none if the region is its own box)."""
@@ -151,13 +156,17 @@ class ControlBuilder:
     def table(self) -> pa.RecordBatch:
         """All rows, in the order of `pos`."""
         if not self._rows:
-            return table_of([], CONTROLS)
+            return self._plain_rows
         columns = [list(c) for c in zip(*self._rows, strict=True)]
         arrays = [
             self._hashed(c) if n in (_PROGRAM, _COVER) else pa.array(c, CONTROLS.field(n).type)
             for n, c in enumerate(columns)
         ]
-        return pa.RecordBatch.from_arrays(arrays, schema=CONTROLS)
+        rows = pa.RecordBatch.from_arrays(arrays, schema=CONTROLS)
+        if len(self._plain_rows) == 0:
+            return rows
+        both = join([self._plain_rows, rows], CONTROLS)
+        return both.take(pa.array(np.argsort(numbers(both["pos"]))))
 
     @staticmethod
     def _hashed(column: list[list[Token]]) -> pa.Array:
