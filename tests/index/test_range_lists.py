@@ -171,17 +171,25 @@ def test_an_object_with_any_words_of_an_or_is_told_once(words: int) -> None:
     assert changes.order.tolist() == list(range((1 << words) - 1))
 
 
+@pytest.mark.parametrize("wheres", [("a OR b",), ("a AND a AND b", "b")])
 @pytest.mark.parametrize("name", [n for n, index in INDEXES.items() if "range" in index.kinds])
-def test_one_that_is_being_posted_when_room_ends_is_told_once(name: str) -> None:
-    """Lists grow a dozen times here, each time within a subscription."""
+def test_one_that_is_being_posted_when_room_ends_is_told_once(
+    name: str, wheres: tuple[str, ...]
+) -> None:
+    """Lists grow a dozen times here, each time within a subscription.
+
+    It must then hang on under the word that it began with, even where counting the words of the
+    first try would make another one the rarest.
+    """
     index = INDEXES[name]("range", Space.PLANAR, Memory())
     log: list[Json] = []
     for n in range(400):
         region = {"bbox": [n / 10, -1, n / 10 + 3, 1]}
-        log.append(subscribe(f"s{n}", 0, query_for("range", region=region, where="a OR b")))
-        log.append(publish(f"o{n}", 1, n / 10 + 1, n % 3 - 1, "a" if n % 2 else "b"))
+        where = wheres[n % len(wheres)]
+        log.append(subscribe(f"s{n}", 0, query_for("range", region=region, where=where)))
+        log.append(publish(f"o{n}", 1, n / 10 + 1, n % 3 - 1, *("ab" if n % 2 else "b")))
     told: list[Json] = []
     for batch in plan(log, Space.PLANAR, cuts=range(50, 400, 50)):
         told += notifications(index, step(index, batch))
-    assert len(told) > 5000
+    assert len(told) > 4000
     assert_same_story(told, wanted(log, "range", Space.PLANAR))

@@ -27,7 +27,7 @@ from nearcast.index.aki_hang import (
     push,
 )
 from nearcast.index.lazy import Lazy
-from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward
+from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward, use_words
 from nearcast.kernels import shared_lists as ls
 from nearcast.kernels import slots as sl
 from nearcast.kernels.bits import is_set
@@ -137,7 +137,8 @@ def post(ix: Index, f: Fast, lazy: Lazy, t: Tasks) -> int:
 def _begin(ix: Index, t: Tasks, slot: int, first_box: int, boxes: int) -> None:
     """Put what hanging `slot` takes on the stack."""
     r = ix.slots.reals
-    first, words = hooks(ix, slot, True)
+    use_words(ix, slot)
+    first, words = hooks(ix, slot)
     conjunction = aki.is_conjunction(ix, slot)
     for i in range(first, first + words):
         hook = ix.slots.heap[i] if i >= 0 else UNIVERSAL

@@ -26,6 +26,7 @@ from nearcast.index.posting import (
     hang,
     hooks,
     outward,
+    use_words,
 )
 from nearcast.kernels import postings as pl
 from nearcast.kernels import results as rs
@@ -118,7 +119,6 @@ def _hang_ball(
     space: int,
     layout: int,
     slot: int,
-    counting: bool,
     s: Scratch,
     g: Groups,
 ) -> bool:
@@ -136,7 +136,7 @@ def _hang_ball(
         n = 1
         s.boxes[0, :2] = -np.inf
         s.boxes[0, 2:] = np.inf
-    first, words = hooks(ix, slot, counting)
+    first, words = hooks(ix, slot)
     for b in range(n):
         w, x, y, z = s.boxes[b, 0], s.boxes[b, 1], s.boxes[b, 2], s.boxes[b, 3]
         if layout == PYRAMID:
@@ -155,8 +155,9 @@ def _hang_ball(
 def post_balls(ix: Index, r: Results, space: int, layout: int, s: Scratch, g: Groups) -> bool:
     """Post every subscription not posted yet; False if the lists must grow first."""
     while ix.meta[POSTED] < ix.slots.meta[sl.COUNT]:
-        if not _hang_ball(ix, r, space, layout, ix.meta[POSTED], True, s, g):
+        if not _hang_ball(ix, r, space, layout, ix.meta[POSTED], s, g):
             return False
+        use_words(ix, ix.meta[POSTED])
         ix.meta[POSTED] += 1
     return True
 
@@ -179,7 +180,7 @@ def refine(
         slot: int = np.int64(s.queue[queued[0] - 1])  # type: ignore[assignment]
         n = _ball(r, space, slot, s.boxes)
         if _level(ix, layout, s.boxes, n) != r.half[slot, rs.POSTED] and not _hang_ball(
-            ix, r, space, layout, slot, False, s, g
+            ix, r, space, layout, slot, s, g
         ):
             return False
         queued[0] -= 1

@@ -276,7 +276,7 @@ def find_all(
         slot = order[n]
         best.counts[HELD] = 0
         best.counts[BOXES] = 0
-        first, words = hooks(ix, slot, False)
+        first, words = hooks(ix, slot)
         for i in range(first, first + words):
             word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
             w = int(np.searchsorted(t.words, word))

@@ -19,7 +19,7 @@ from nearcast.index.lazy import (
     settle,
     work_so_far,
 )
-from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward
+from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward, use_words
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_hash, key_in
@@ -164,13 +164,14 @@ def post_grid(ix: Index, grid: NDArray[np.int64]) -> bool:
         if not fits(ix, slot, _keys_of(ix, slot, grid[SIDE])):
             return False
         first_box, boxes = boxes_of(ix, slot)
-        first, words = hooks(ix, slot, grid[PARTLY] != slot + 1)
+        first, words = hooks(ix, slot)
         for i in range(first, first + words):
             word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
             for b in range(first_box, first_box + 4 * boxes, 4):
                 if not _hang(ix, grid, word, slot, b, box):
                     grid[PARTLY] = slot + 1
                     return False
+        use_words(ix, slot)
         ix.meta[POSTED] = slot + 1
     return True
 

@@ -82,7 +82,7 @@ def _hang_late(ix: Index, slot: int, box: NDArray[np.float32]) -> bool:
     if not fits(ix, slot, boxes):
         return False
     r = ix.slots.reals
-    first, words = hooks(ix, slot, False)
+    first, words = hooks(ix, slot)
     for i in range(first, first + words):
         word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
         for b in range(first_box, first_box + 4 * boxes, 4):

@@ -56,7 +56,7 @@ def word_row(ix: Index, word: np.uint64) -> int:
 
 
 @njit(lean=True)
-def _rarest(ix: Index, first: int, length: int, counting: bool) -> int:
+def _rarest(ix: Index, first: int, length: int) -> int:
     """Where in the heap the word of a conjunction stands that subscriptions used least so far.
 
     Words are used by subscriptions about as they are by objects (PS2Stream section VI, DkM-SKS
@@ -65,11 +65,7 @@ def _rarest(ix: Index, first: int, length: int, counting: bool) -> int:
     best = first
     fewest = np.uint64(0xFFFFFFFFFFFFFFFF)
     for i in range(first, first + length):
-        if counting:
-            row = word_row(ix, ix.slots.heap[i])
-            ix.words[row, SEEN] += np.uint64(1)
-        else:
-            row = pl.find(ix.words, ix.slots.heap[i])
+        row = pl.find(ix.words, ix.slots.heap[i])
         seen = ix.words[row, SEEN] if row >= 0 else np.uint64(0)
         if seen < fewest:
             fewest = seen
@@ -78,11 +74,8 @@ def _rarest(ix: Index, first: int, length: int, counting: bool) -> int:
 
 
 @njit(lean=True)
-def hooks(ix: Index, slot: int, counting: bool) -> tuple[int, int]:
-    """(first, number) of the words in the heap that `slot` hangs under; first -1: UNIVERSAL.
-
-    `counting` notes that a subscription uses its words: once a subscription.
-    """
+def hooks(ix: Index, slot: int) -> tuple[int, int]:
+    """(first, number) of the words in the heap that `slot` hangs under; first -1: UNIVERSAL."""
     half = ix.slots.half
     body = ix.slots.rows[slot, sl.BODY]
     length = half[slot, sl.PROGRAM]
@@ -90,8 +83,22 @@ def hooks(ix: Index, slot: int, counting: bool) -> tuple[int, int]:
     if cover > 0:
         return body + length, np.int64(cover)
     if length > 0 and half[slot, sl.FLAGS] & sl.CONJUNCTION:
-        return _rarest(ix, body, length, counting), 1
+        return _rarest(ix, body, length), 1
     return -1, 1
+
+
+@njit(lean=True)
+def use_words(ix: Index, slot: int) -> None:
+    """Note that a conjunction uses its words.
+
+    Once a subscription, and only when it hangs everywhere: one that is hung again, as its lists had
+    to grow, must find the same word the rarest.
+    """
+    half = ix.slots.half
+    if half[slot, sl.COVER] == 0 and half[slot, sl.FLAGS] & sl.CONJUNCTION:
+        first = ix.slots.rows[slot, sl.BODY]
+        for i in range(first, first + half[slot, sl.PROGRAM]):
+            ix.words[word_row(ix, ix.slots.heap[i]), SEEN] += np.uint64(1)
 
 
 @njit(lean=True)

@@ -26,6 +26,7 @@ from nearcast.index.posting import (
     boxes_of,
     fits,
     hooks,
+    use_words,
     word_row,
 )
 from nearcast.kernels import postings as pl
@@ -180,7 +181,7 @@ def _ask_lists(ix: Index, slot: int, grid: int, cells: bool, rows: bool) -> None
     """Ask for the rows of the lists that `slot` is going to hang on, or for the ends of those."""
     p, r = ix.lists, ix.slots.reals
     first_box, boxes = boxes_of(ix, slot)
-    first, words = hooks(ix, slot, False)
+    first, words = hooks(ix, slot)
     for i in range(first, first + words):
         word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
         for b in range(first_box, first_box + 4 * boxes, 4):
@@ -251,7 +252,7 @@ def post_range(ix: Index, cells: bool) -> bool:
         if left > _AHEAD:
             _ask_lists(ix, slot + _AHEAD, grid, cells, False)
         first_box, boxes = boxes_of(ix, slot)
-        first, words = hooks(ix, slot, True)
+        first, words = hooks(ix, slot)
         for i in range(first, first + words):
             word = ix.slots.heap[i] if i >= 0 else UNIVERSAL
             for b in range(first_box, first_box + 4 * boxes, 4):
@@ -260,5 +261,6 @@ def post_range(ix: Index, cells: bool) -> bool:
                     box[c] = np.float32(r[b + c])
                 if not _hang(ix, word, slot, level, b, box, i, slot == tried):
                     return False
+        use_words(ix, slot)
         ix.meta[POSTED] = slot + 1
     return True
