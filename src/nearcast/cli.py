@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from nearcast import __version__
@@ -61,7 +62,7 @@ def _parser() -> _Parser:
     replay.add_argument("--bounds", type=_bounds, metavar="minx,miny,maxx,maxy")
     replay.add_argument("--shards", type=positive, default=2, metavar="N")
     replay.add_argument(
-        "--strategy", type=_strategy, action="extend", nargs="+", default=[], metavar="KIND=NAME"
+        "--strategy", type=_strategy, action="append", default=[], metavar="KIND=NAME ..."
     )
     replay.add_argument("--batch-events", type=positive, default=None, metavar="N")
     replay.add_argument("--window", type=_window, metavar="count:N|30s", help="of topk queries")
@@ -104,10 +105,35 @@ def _parser() -> _Parser:
     return parser
 
 
+def _is_strategy(word: str) -> bool:
+    """Whether a further word behind `--strategy` is one, and no option and no log."""
+    return "=" in word and not word.startswith("-") and not Path(word).exists()
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """Values that argparse would take for something else, joined to their option.
+
+    Bounds may begin with a minus, which looks like an option. Strategies may be several, and what
+    follows them may be a log.
+    """
+    words = list(argv)
+    joined: list[str] = []
+    while words:
+        word = words.pop(0)
+        if word in ("--bounds", "--strategy") and words:
+            joined.append(f"{word}={words.pop(0)}")
+            while word == "--strategy" and words and _is_strategy(words[0]):
+                joined.append(f"{word}={words.pop(0)}")
+        else:
+            joined.append(word)
+    return joined
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
-    args = _parser().parse_args(argv)
-    args.argv = sys.argv[1:] if argv is None else list(argv)
+    given = sys.argv[1:] if argv is None else list(argv)
+    args = _parser().parse_args(_joined(given))
+    args.argv = given
     try:
         return int(_COMMANDS[args.command](args))
     except NearcastError as error:
