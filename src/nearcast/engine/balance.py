@@ -10,6 +10,7 @@ It goes by batches and files like a plan (`engine.planning`):
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,12 @@ from nearcast.routing.ps2stream.adjust.strategies import Strategies, retire
 STATS = "stats"  # in an order: shards shall write statistics, of CELLS or for a PLAN
 CELLS, PLAN = "cells", "plan"
 HOLDS_AFTER = 2  # batches from a decision to the first one in which its table holds
+NOTHING = "nothing"  # the kind of a decision to leave things as they are
+LOG = "balance.jsonl"  # in the folder of results: every decision, a line each
 _DRAWN = 64  # cells along each axis that a record keeps of a table, at most
+
+
+_logger = logging.getLogger("nearcast.balance")
 
 
 class Rest(msgspec.Struct):
@@ -51,7 +57,7 @@ class Rest(msgspec.Struct):
 
 
 class Record(msgspec.Struct):
-    """One adjustment: why, what, and what was expected of it."""
+    """One adjustment, or one look that found nothing to gain: why, what, and what was expected."""
 
     batch: int
     kind: str
@@ -62,6 +68,17 @@ class Record(msgspec.Struct):
     bounds: list[float]
     cells_before: list[list[int]]  # shard of each cell, -1: several, by text; lowest line first
     cells_after: list[list[int]]
+
+    @property
+    def changes(self) -> bool:
+        """Whether anything changes by it."""
+        return any(d["kind"] != NOTHING for d in self.decisions)
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Its decisions, each a line of the log."""
+        ratio = round(imbalance(self.loads), 3)
+        head = {"batch": self.batch, "kind": self.kind, "imbalance": ratio}
+        return [head | {"decision": d["kind"], "reason": d["reason"]} for d in self.decisions]
 
 
 class Balancer:
@@ -134,10 +151,7 @@ class Balancer:
         else:
             self._path(batch, kind).unlink(missing_ok=True)
             return None
-        decision = {"kind": RETIRE, "reason": why, "before": loads, "after": loads}
-        self._keep(batch, kind, counts, router.grid, router.grid, Adjustment(
-            router.grid, [decision], np.array(loads), np.array(loads)
-        ))  # fmt: skip
+        self._keep_as_it_is(batch, kind, counts, router.grid, RETIRE, why)
         both = msgspec.structs.replace(router.both, old=b"")
         return {TABLE: pack_both(both)}
 
@@ -156,9 +170,12 @@ class Balancer:
             assert isinstance(router, CanBalance)
             found = router.rebalance(read, counts, self.balance)
         if found is None:
-            self._path(batch, kind).unlink(missing_ok=True)
             ratio = imbalance([c.load for c in counts])
-            return Rest(batch + 1 + self.balance.wait, ratio)
+            rest = Rest(batch + 1 + self.balance.wait, ratio)
+            what = "no new strategy" if order == PLAN else "no move"
+            why = f"{what} is worth it at {ratio:.2f} times the mean; rest until batch {rest.until}"
+            self._keep_as_it_is(batch, kind, counts, router.grid, NOTHING, why)
+            return rest
         self._keep(batch, kind, counts, router.grid, found.table, found)
         path = self.checkpoint / "plans" / f"{batch:012d}-{kind}-balance.bin"
         made = table_order(pack(found.table), path)
@@ -168,6 +185,15 @@ class Balancer:
         else:
             both = msgspec.structs.replace(router.both, new=made[TABLE])
         return {TABLE: pack_both(both)}
+
+    def _keep_as_it_is(
+        self, batch: int, kind: str, counts: list[Counts], table: GridTable, what: str, why: str
+    ) -> None:
+        """A record of a decision after which cells and words stay where they are."""
+        loads = [c.load for c in counts]
+        decision = {"kind": what, "reason": why, "before": loads, "after": loads}
+        found = Adjustment(table, [decision], np.array(loads), np.array(loads))
+        self._keep(batch, kind, counts, table, table, found)
 
     def _keep(
         self,
@@ -190,17 +216,31 @@ class Balancer:
             drawn(refined(before, len(after.cells))),
             drawn(after),
         )
-        write_atomic(self._path(batch, kind), msgspec.json.encode(record))
+        data = msgspec.json.encode(record)
+        write_atomic(self._path(batch, kind), data)
+        for decision in found.decisions:
+            why = decision["reason"]
+            _logger.info("batch %d, %s: %s: %s", batch, kind, decision["kind"], why)
 
     def _path(self, batch: int, kind: str) -> Path:
         return self.folder / f"{batch:012d}-{kind}.json"
 
-    def records(self) -> list[Record]:
-        """All adjustments so far, in order."""
+    def looks(self) -> list[Record]:
+        """All decisions so far, in order, those to do nothing included."""
         if not self.folder.is_dir():
             return []
         files = sorted(p for p in self.folder.iterdir() if p.suffix == ".json")
         return [msgspec.json.decode(p.read_bytes(), type=Record) for p in files]
+
+    def records(self) -> list[Record]:
+        """All adjustments so far, in order."""
+        return [record for record in self.looks() if record.changes]
+
+    def write_log(self, batch: int, out: Path) -> None:
+        """Bring the log of decisions in `out` up to date, if `batch` brought any."""
+        if self.balance.on and any(self.folder.glob(f"{batch:012d}-*.json")):
+            lines = [line for record in self.looks() for line in record.lines()]
+            write_atomic(out / LOG, msgspec.json.Encoder().encode_lines(lines))
 
 
 def drawn(table: GridTable) -> list[list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -62,6 +63,8 @@ def replay(
 def run(path: str) -> dict[str, Any]:
     """`nearcast run`: until it is stopped by SIGINT or SIGTERM."""
     config = load_config(path)
+    logging.basicConfig(format="nearcast: %(message)s", stream=sys.stderr)
+    logging.getLogger("nearcast").setLevel(logging.INFO)
     files = next(s for s in config.sink if isinstance(s, FilesSink))
     console = any(isinstance(s, ConsoleSink) for s in config.sink)
     r = config.run
@@ -76,6 +79,8 @@ def run(path: str) -> dict[str, Any]:
         changes=r.changes,
         format=files.format,
         lateness_ms=r.lateness_ms,
+        warmup=r.warmup,
+        plan=config.plan,
         balance={"mode": "auto", **config.balance} if config.balance else "off",
         arena=config.state.arena,
         spark=spark,

@@ -22,6 +22,7 @@ class RunTable(msgspec.Struct, forbid_unknown_fields=True):
     batch_events: int = 500_000
     master: str = "local[*]"
     lateness_ms: int = 3_600_000
+    warmup: int = 0
 
 
 class StateTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -66,6 +67,7 @@ class Config(msgspec.Struct, forbid_unknown_fields=True):
     run: RunTable = msgspec.field(default_factory=RunTable)
     strategies: dict[str, str] = {}
     balance: dict[str, Any] = {}  # as `routing.balance.Balance` has it; none: there is none
+    plan: dict[str, float] = {}  # parameters of the strategies' plans
     spark: dict[str, Any] = {}  # settings of the Spark session
 
 

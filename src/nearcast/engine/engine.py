@@ -47,6 +47,7 @@ class Engine:
         format: str = "jsonl",
         lateness_ms: int = 3_600_000,
         warmup: int = 0,
+        plan: dict[str, float] | None = None,  # parameters of a strategy's plan
         balance: str | dict[str, Any] = "off",  # a mode, or settings as [balance] of a config has
         arena: str = "",
         master: str = "local[*]",
@@ -66,6 +67,7 @@ class Engine:
             "format": format,
             "lateness_ms": lateness_ms,
             "warmup": warmup,
+            "plan": plan or {},
             "balance": Balance.from_json(
                 {"mode": balance} if isinstance(balance, str) else balance
             ),
@@ -116,14 +118,13 @@ class Engine:
         if on_plan:
             on_plan(total, planned)
         _prepare_machine(settings, spark)
-        done = len(job.reports.all())
         if planned:
             query = job.start(spark, on_batch=on_batch)
             try:
                 finish(query)
             finally:
                 stop(query)
-        summary = job.summarise(time.perf_counter() - started, resumed_after_batches=done)
+        summary = job.summarise(time.perf_counter() - started)
         shutil.rmtree(job.arenas(), ignore_errors=True)
         if checkpoint is None:
             shutil.rmtree(folder, ignore_errors=True)

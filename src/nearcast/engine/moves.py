@@ -20,6 +20,7 @@ from nearcast.engine.planning import ASK, TABLE, WARMUP, Samples, Surveyed, make
 from nearcast.engine.settings import Settings
 from nearcast.routing import CanMove, CanPlan, GridRouter, Load, Router, choose
 from nearcast.routing.balance import Counts
+from nearcast.routing.base import Tunable
 from nearcast.routing.dkm.plan import PlannedRouter
 
 _KEEP = 5  # control files and exports of this many batches back are kept
@@ -235,5 +236,9 @@ def _aged(folder: Path, before: int) -> list[Path]:
 
 def make_routers(settings: Settings, tables: dict[str, bytes]) -> dict[str, Router]:
     """The routers of a run, with their tables."""
-    chosen = choose(settings.strategies)
-    return {k: s.router(settings.shards, tables.get(k, b"")) for k, s in chosen.items()}
+    routers = {}
+    for kind, strategy in choose(settings.strategies).items():
+        router = routers[kind] = strategy.router(settings.shards, tables.get(kind, b""))
+        if isinstance(router, Tunable):
+            router.told = {n: v for n, v in settings.plan.items() if n in router.parameters}
+    return routers

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +77,14 @@ def loads_by_batch(records: list[BatchRecord], kind: str) -> dict[int, list[floa
 
 
 def tell_balance(
-    adjustments: list[Record], records: list[BatchRecord], balance: Balance
+    looks: Sequence[Record], records: list[BatchRecord], balance: Balance
 ) -> dict[str, Any]:
     """What was done for the balance, with loads as they were counted and as they became."""
     by_batch = {r.batch: r for r in records}
     told = []
-    for a in adjustments:
+    for a in looks:
+        if not a.changes:
+            continue
         loads = loads_by_batch(records, a.kind)
         exporting = by_batch.get(a.batch + 1)
         after = loads.get(a.batch + HOLDS_AFTER)
@@ -101,16 +104,21 @@ def tell_balance(
                 "decisions": a.decisions,
             }
         )
-    return {**balance.to_json(), "adjustments": told}
+    left = [line for look in looks if not look.changes for line in look.lines()]
+    return {**balance.to_json(), "adjustments": told, "left_alone": left}
 
 
 def summarise(
     records: list[BatchRecord],
     seconds: float,
     settings: Settings,
-    adjustments: list[Record] | None = None,
+    looks: Sequence[Record] = (),
+    done: int = 0,
 ) -> dict[str, Any]:
-    """`summary.json` (SPEC section 7)."""
+    """`summary.json` (SPEC section 7), over all batches of a checkpoint.
+
+    `seconds`, and so the rate, are of this call: of the batches after the first `done`.
+    """
     events: Counter[str] = Counter()
     told: dict[str, Counter[str]] = {}
     rejects = 0
@@ -130,6 +138,7 @@ def summarise(
     last = {r.shard: r for r in records[-1].reports} if records else {}
     events.pop("reject", None)
     valid = sum(events.values())
+    ran = sum(record.events for record in records[done:])
     return {
         "events": {**dict(sorted(events.items())), "rejected": rejects, "total": valid + rejects},
         "notifications": {
@@ -138,8 +147,9 @@ def summarise(
         },
         "rejects": rejects,
         "seconds": round(seconds, 3),
-        "events_per_second": round((valid + rejects) / seconds, 1) if seconds > 0 else None,
+        "events_per_second": round(ran / seconds, 1) if seconds > 0 else None,
         "batches": len(records),
+        "resumed_after_batches": done,
         "shards": [
             {
                 "shard": shard,
@@ -152,7 +162,7 @@ def summarise(
         ],
         "state_bytes": sum(r.state_bytes for r in last.values()),
         "arena_bytes": sum(r.arena_bytes for r in last.values()),
-        "balance": tell_balance(adjustments or [], records, settings.balance),
+        "balance": tell_balance(looks, records, settings.balance),
         "settings": settings.to_json(),
     }
 

@@ -13,7 +13,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nearcast.engine.balance import Balancer
+from nearcast.engine.balance import LOG, Balancer
 from nearcast.engine.files import write_atomic
 from nearcast.engine.live import Tailer
 from nearcast.engine.picture import picture
@@ -40,6 +40,7 @@ class Job:
         check_bound(settings, checkpoint)
         self.name = _run_name(checkpoint)
         self.reports = Reports(checkpoint)
+        self.done = len(self.reports.all())  # batches of earlier calls
 
     def start(
         self,
@@ -75,11 +76,12 @@ class Job:
         """The folder of its indexes on this machine."""
         return self.settings.arena_root() / self.name
 
-    def summarise(self, seconds: float, **more: Any) -> dict[str, Any]:
+    def summarise(self, seconds: float) -> dict[str, Any]:
         """The summary, which is also written to `out/summary.json`."""
         records = self.reports.all()
-        adjustments = Balancer(self.checkpoint, self.settings.balance).records()
-        summary = summarise(records, seconds, self.settings, adjustments) | more
+        looks = Balancer(self.checkpoint, self.settings.balance).looks()
+        adjustments = [look for look in looks if look.changes]
+        summary = summarise(records, seconds, self.settings, looks, self.done)
         forget_temporary(self.out)
         if adjustments:
             loads = loads_by_batch(records, adjustments[-1].kind)
@@ -154,5 +156,5 @@ def _prepare_out(out: Path, keep: bool) -> None:
         for folder in ("notifications", "rejected"):
             for path in (out / folder).glob("b????????-s????.*"):
                 path.unlink()
-        for name in ("summary.json", "balance.svg"):
+        for name in ("summary.json", "balance.svg", LOG):
             (out / name).unlink(missing_ok=True)

@@ -29,6 +29,7 @@ class Settings:
     format: str = "jsonl"  # jsonl, parquet
     lateness_ms: int = 3_600_000  # how long an ended subscription waits for late objects (arrival)
     balance: Balance = Balance()  # noqa: RUF009 -- frozen
+    plan: dict[str, float] = field(default_factory=dict)  # parameters of plans, by name
     warmup: int = 0  # objects that a plan is made from; 0: the usual number
     mail: str = ""  # folder for objects by reference, where all run on one machine; empty: none
     arena: str = ""  # folder for the indexes, on each machine; empty: shared memory or /tmp
@@ -52,6 +53,10 @@ class Settings:
             raise NearcastError(f"warmup: {self.warmup} is less than 0")
         chosen = choose(self.strategies)
         object.__setattr__(self, "strategies", {k: s.name for k, s in chosen.items()})
+        parameters = {n for s in chosen.values() for n in getattr(s.router, "parameters", ())}
+        if unknown := sorted(set(self.plan) - parameters):
+            there = ", ".join(sorted(parameters)) or "none: these strategies make no plan"
+            raise NearcastError(f"plan: no parameter {unknown[0]!r}; there are {there}")
         if self.balance.on and not any(issubclass(s.router, CanBalance) for s in chosen.values()):
             able = [n for n, r in ROUTERS.items() if issubclass(r, CanBalance)]
             raise NearcastError(

@@ -49,6 +49,7 @@ class Sink:
         surveys = [s for r in reports for s in r.surveys]
         counts = {k: [r.counts[k] for r in reports] for k in (reports[0].counts if reports else ())}
         self.controls.decide(batch, exports, record.loads(), surveys, costs_of(reports), counts)
+        self.controls.balancer.write_log(batch, self.out)
         faults.reach("sink-controlled", batch)
         self.reports.add(record)
         if self.mail:

@@ -85,7 +85,7 @@ def take_in(
         for path in sorted(paths):
             file = _read(path)
             if file.shard == shard:
-                drops = np.frombuffer(file.drops, np.int64)
+                drops = np.frombuffer(file.drops, np.int64).copy()  # aligned, as kernels want it
                 moved.drops[kind] = drops.tolist()
                 index.drop(drops)
             if shard in file.parcels:

@@ -27,7 +27,16 @@ from nearcast.index.aki_hang import (
     push,
 )
 from nearcast.index.lazy import Lazy
-from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward, use_words
+from nearcast.index.posting import (
+    POSTED,
+    UNIVERSAL,
+    Index,
+    boxes_of,
+    fits,
+    hooks,
+    outward,
+    use_words,
+)
 from nearcast.kernels import shared_lists as ls
 from nearcast.kernels import slots as sl
 from nearcast.kernels.bits import is_set

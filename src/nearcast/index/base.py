@@ -101,6 +101,7 @@ def asked_by(controls: pa.RecordBatch) -> Asked:
     covers, cover = lists(controls["cover"], np.uint64)
     programs, program = lists(controls["program"], np.uint64)
     by_cover = np.diff(covers) > 0
+    conjunction &= ~by_cover
     lengths = np.where(by_cover, np.diff(covers), np.where(conjunction, np.diff(programs), 0))
     starts = np.where(by_cover, covers[:-1], programs[:-1] + len(cover))
     return *gather(np.concatenate([cover, program]), starts, lengths), conjunction

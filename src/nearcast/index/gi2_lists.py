@@ -19,7 +19,16 @@ from nearcast.index.lazy import (
     settle,
     work_so_far,
 )
-from nearcast.index.posting import POSTED, UNIVERSAL, Index, boxes_of, fits, hooks, outward, use_words
+from nearcast.index.posting import (
+    POSTED,
+    UNIVERSAL,
+    Index,
+    boxes_of,
+    fits,
+    hooks,
+    outward,
+    use_words,
+)
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import ROOT, cell_hash, key_in

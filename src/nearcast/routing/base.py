@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from nearcast.model.errors import NearcastError
 
 
 @dataclass(slots=True)
@@ -108,10 +111,24 @@ class Survey(NamedTuple):
     words: NDArray[np.uint64]  # cover words; a conjunction has one; none: any object may match
 
 
-class CanPlan(ABC):
-    """A router that deals all running subscriptions anew from what was seen so far."""
+class Tunable:
+    """A router whose plans have parameters: thresholds and costs of its paper."""
 
-    parameters: ClassVar[dict[str, float]]  # what `plan` can be told, with the usual values
+    name: ClassVar[str]
+    parameters: ClassVar[dict[str, float]] = {}  # what a plan can be told, with the usual values
+    told: Mapping[str, float] = {}
+
+    def given(self, more: Mapping[str, float]) -> dict[str, float]:
+        """All parameters, as told; `more` goes before what the run was told."""
+        unknown = sorted(set(more) - set(self.parameters))
+        if unknown:
+            there = ", ".join(self.parameters) or "none"
+            raise NearcastError(f"{self.name}: no parameter {unknown[0]!r}; there are {there}")
+        return {**self.parameters, **self.told, **more}
+
+
+class CanPlan(Tunable, ABC):
+    """A router that deals all running subscriptions anew from what was seen so far."""
 
     @abstractmethod
     def plan(

@@ -8,14 +8,12 @@ to the worker with the least (section 3.1). Objects go to every worker (section 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.model.errors import NearcastError
 from nearcast.routing.base import CanPlan, Placement, Router, Sample, Survey
 from nearcast.routing.dkm.arrays import Arrays, load, pack, unpack
 from nearcast.routing.dkm.assignment import deal
@@ -44,7 +42,6 @@ class PlannedRouter(Router, CanPlan):
     paper = "DkM-SKS (Tsuruoka et al.)"
     kinds = ("knn",)
     by_id = False
-    parameters: ClassVar[dict[str, float]] = {}
 
     def __init__(self, shards: int, table: bytes = b"") -> None:
         super().__init__(shards, table)
@@ -68,11 +65,7 @@ class PlannedRouter(Router, CanPlan):
         self, sample: Sample, survey: Survey, parameters: dict[str, float]
     ) -> tuple[bytes, Numbers, Costs]:
         """(what costs of later subscriptions need, worker of each subscription, C(w) of each)."""
-        unknown = sorted(set(parameters) - set(self.parameters))
-        if unknown:
-            there = ", ".join(self.parameters) or "none"
-            raise NearcastError(f"{self.name}: no parameter {unknown[0]!r}; there are {there}")
-        arrays, workers, costs = self.prepare(sample, survey, self.parameters | parameters)
+        arrays, workers, costs = self.prepare(sample, survey, self.given(parameters))
         return pack(arrays), workers, costs
 
     def costs(self, controls: pa.RecordBatch) -> Costs:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.model.errors import NearcastError
-from nearcast.routing.base import Placement, Router, Routes, Sample
+from nearcast.routing.base import Placement, Router, Routes, Sample, Tunable
 from nearcast.routing.grid.both import unpack_both
 from nearcast.routing.grid.survey import RangeSurvey, survey_of
 from nearcast.routing.grid.table import GridTable, Pairs, pack, place_rows, route, unpack
 
 
-class GridRouter(Router):
+class GridRouter(Tunable, Router):
     """Copies of subscriptions and objects by a `GridTable`, which is what `plan` makes.
 
     Before there is a plan a subscription goes where its id's hash says, and objects everywhere.
@@ -25,7 +23,6 @@ class GridRouter(Router):
     """
 
     by_id = False
-    parameters: ClassVar[dict[str, float]] = {}  # what `plan` can be told, with the usual values
 
     def __init__(self, shards: int, table: bytes = b"") -> None:
         super().__init__(shards, table)
@@ -41,11 +38,7 @@ class GridRouter(Router):
 
     def plan(self, sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -> bytes:
         """The table for what was seen so far, as the bytes that a router is made from."""
-        unknown = sorted(set(parameters) - set(self.parameters))
-        if unknown:
-            there = ", ".join(self.parameters) or "none"
-            raise NearcastError(f"{self.name}: no parameter {unknown[0]!r}; there are {there}")
-        return pack(self.prepare(sample, survey, self.parameters | parameters))
+        return pack(self.prepare(sample, survey, self.given(parameters)))
 
     def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
         """By hash before a plan, then a copy at every owner of a cell and a hook."""

@@ -99,7 +99,7 @@ class Adjusting(GridRouter, CanBalance, CanReplan):
         sample = _joined(told)
         surveys = [RangeSurvey(*(t[f"survey_{n}"] for n in RangeSurvey._fields)) for t in told]
         survey = join(surveys)
-        table = self.prepare(sample, survey, self.parameters)
+        table = self.prepare(sample, survey, self.given({}))
         now, then = (
             shard_loads(t, sample, survey, self.shards, counts) for t in (self.grid, table)
         )
