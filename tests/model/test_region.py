@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearcast.model.errors import Invalid
+from nearcast.model.geometry import region_contains
 from nearcast.model.region import (
     BBOX,
     CIRCLE,
@@ -66,13 +67,34 @@ def test_antimeridian_only_on_the_sphere() -> None:
         region_from_json(PLANE, {"bbox": [170, 0, -170, 1]})
 
 
+def test_a_geometry_may_carry_its_bounding_box() -> None:
+    assert region_from_json(GEO, {"bbox": [0, 0, 9, 9], **polygon(SQUARE)}) == region_from_json(
+        GEO, polygon(SQUARE)
+    )
+
+
+def test_polygons_may_share_an_edge_but_no_area() -> None:
+    def box(x: float, wide: float) -> list[list[float]]:
+        return [[x, 0], [x + wide, 0], [x + wide, 4], [x, 4], [x, 0]]
+
+    region = region_from_json(GEO, multi([box(0, 2)], [box(2, 2)], [box(8, 2)]))
+    code, data = encode(region)
+    flat = np.array(data)
+    places = (-1, 0, 1, 2, 3, 4, 5, 8, 9)
+    inside = [x for x in places if region_contains(GEO.code, code, flat, float(x), 2.0)]
+    assert inside == [0, 1, 2, 3, 4, 8, 9]
+    for parts in ([[box(0, 3)], [box(2, 2)]], [[box(0, 2)], [box(2, 2)], [box(3, 4)]]):
+        with pytest.raises(Invalid, match="not a valid polygon"):
+            region_from_json(GEO, multi(*parts))
+
+
 BAD: list[tuple[object, str]] = [
     (None, "region: None is not an object"),
     ([1, 2, 3, 4], "is not an object"),
     ({}, "holds no shape"),
     ({"type": "Polygon"}, "holds no shape"),
     ({"bbox": [0, 0, 1, 1], "circle": {"at": [0, 0], "radius": 1}}, "keep exactly one"),
-    ({"bbox": [0, 0, 1, 1], **polygon(SQUARE)}, "keep exactly one"),
+    ({"bbox": [0, 0, 1, 1], "coordinates": [SQUARE]}, "keep exactly one"),
     ({"bbox": [0, 0, 1]}, "region.bbox: [0, 0, 1] is not 4 numbers"),
     ({"bbox": "0,0,1,1"}, "is not 4 numbers"),
     ({"bbox": [0, 0, 1, True]}, "region.bbox: True is not a number"),
