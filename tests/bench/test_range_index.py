@@ -59,5 +59,7 @@ def test_claims_can_fail() -> None:
     def told(index: str, rate: int) -> dict[str, Any]:
         return {"index": index, "objects_per_second": rate, "bytes_per_query": 301.0}
 
-    assert [c["held"] for c in claims([told("pyramid", 10), told("gi2", 11)])] == [False] * 3
-    assert list(claims([told("gi2", 1)])) == []
+    both = [told("pyramid", 10), told("gi2", 11)]
+    assert [c["held"] for c in claims(both, usual=True)] == [False] * 3
+    assert [c["held"] for c in claims(both, usual=False)] == [False]  # targets are of the usual one
+    assert list(claims([told("gi2", 1)], usual=True)) == []

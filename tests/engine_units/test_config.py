@@ -53,6 +53,9 @@ shards = 3
 trigger = "200 milliseconds"
 [strategies]
 range = "hash+pyramid"
+[plan]
+delta = 0.4
+theta = 64
 [spark]
 "spark.sql.shuffle.partitions" = 4
 [state]
@@ -72,6 +75,7 @@ type = "console"
     config = load_config(write(tmp_path, text))
     assert config.run.bounds == (0.0, 0.0, 10.5, 10.0)
     assert config.strategies == {"range": "hash+pyramid"}
+    assert config.plan == {"delta": 0.4, "theta": 64}
     assert config.spark == {"spark.sql.shuffle.partitions": 4}
     [source] = config.source
     assert isinstance(source, SparkSource)

@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from nearcast.engine.files import write_atomic
+from nearcast.engine.moves import make_routers
 from nearcast.engine.settings import BOUND, Settings, check_bound
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.routing.balance import Balance
+from nearcast.routing.base import Tunable
 
 
 @pytest.mark.parametrize(
@@ -31,6 +33,8 @@ from nearcast.routing.balance import Balance
         ({"strategies": {"range": "no"}}, "strategy: no router 'no' for range"),
         ({"balance": Balance(mode="auto")}, "balance: auto needs a strategy that can balance"),
         ({"strategies": {"other": "hash"}}, "strategy: unknown kind 'other'"),
+        ({"plan": {"delta": 1}}, "plan: no parameter 'delta'; there are none: these strategies"),
+        ({"plan": {"d": 1}, "strategies": {"range": "tornado"}}, "plan: no parameter 'd'; there"),
     ],
 )
 def test_nonsense_is_refused_in_one_line(values: dict[str, Any], reason: str) -> None:
@@ -38,6 +42,20 @@ def test_nonsense_is_refused_in_one_line(values: dict[str, Any], reason: str) ->
         Settings(**values)
     assert str(caught.value).startswith(reason)
     assert "\n" not in str(caught.value)
+
+
+def test_a_plan_goes_by_what_the_run_was_told() -> None:
+    told = {"delta": 0.4, "gamma2": 30.0}
+    settings = Settings(plan=told, strategies={"range": "ps2stream", "knn": "dkm-sks"})
+    by_range, by_knn = (make_routers(settings, {})[kind] for kind in ("range", "knn"))
+    assert isinstance(by_range, Tunable)
+    assert isinstance(by_knn, Tunable)
+    assert by_range.given({})["delta"] == 0.4
+    assert by_range.given({"delta": 0.3})["delta"] == 0.3
+    assert by_range.given({})["sigma"] == by_range.parameters["sigma"]
+    assert by_knn.given({})["gamma2"] == 30.0
+    with pytest.raises(NearcastError, match="dkm-sks: no parameter 'delta'"):
+        by_knn.given({"delta": 1.0})
 
 
 def test_strategies_are_spelled_out() -> None:
@@ -50,6 +68,7 @@ def test_strategies_are_spelled_out() -> None:
     "values",
     [
         {"balance": Balance("local", 1.5), "strategies": {"range": "tornado"}},
+        {"plan": {"delta": 0.4, "c1": 2e-5}, "strategies": {"range": "ps2stream"}},
         {},
         {"bounds": (0.0, 0.0, 1.0, 2.0), "space": Space.PLANAR, "strategies": {"knn": "random"}},
     ],

@@ -119,10 +119,14 @@ def checksum(found: Pairs) -> int:
     return int(np.sum(mix64_array(objects * _GOLDEN + queries), dtype=np.uint64))
 
 
+def usual(setting: Setting) -> bool:
+    """Whether it is the workload that peers were measured on, whatever its size."""
+    return setting.side_max == SIDE_MAX and setting.seed == SEED and not setting.churn
+
+
 def check(found: Pairs, stream: Stream, setting: Setting) -> str:
     """Raise if the matches are wrong; how they were checked."""
-    usual = setting.side_max == SIDE_MAX and setting.seed == SEED and not setting.churn
-    known = KNOWN.get((setting.queries, setting.objects)) if usual else None
+    known = KNOWN.get((setting.queries, setting.objects)) if usual(setting) else None
     _check_sample(found, stream)
     if known is None:
         return "sample"
@@ -173,7 +177,7 @@ def run(setting: Setting, say: Say) -> Iterator[Figure]:
         if len({t["checksum"] for t in told}) > 1:
             raise NearcastError("bench: the indexes disagree on the matches")
         yield told[-1]
-    yield from claims(told)
+    yield from claims(told, usual(setting))
 
 
 def _figure(name: str, setting: Setting, stream: Stream, got: Measured, how: str) -> Figure:
@@ -200,22 +204,21 @@ def _figure(name: str, setting: Setting, stream: Stream, got: Measured, how: str
     }
 
 
-def claims(told: list[Figure]) -> Iterator[Figure]:
-    """What nearcast's best index must reach, and that none of the papers' is faster."""
+def claims(told: list[Figure], usual: bool) -> Iterator[Figure]:
+    """What nearcast's best index must reach on the usual workload, and that on any workload none of
+    the papers' is faster."""
     ours = [t for t in told if INDEXES[t["index"]].paper.startswith("nearcast")]
     if not ours:
         return
     best = max(ours, key=lambda t: t["objects_per_second"])
-    for key, target, held in (
-        (
-            "objects_per_second",
-            OBJECTS_PER_SECOND,
-            best["objects_per_second"] >= OBJECTS_PER_SECOND,
-        ),
-        ("bytes_per_query", BYTES_PER_QUERY, best["bytes_per_query"] <= BYTES_PER_QUERY),
+    for key, target, sign in (
+        ("objects_per_second", OBJECTS_PER_SECOND, 1),
+        ("bytes_per_query", BYTES_PER_QUERY, -1),
     ):
-        yield {"claim": key, "index": best["index"], "value": best[key], "target": target,
-               "held": bool(held)}  # fmt: skip
+        if usual:
+            held = sign * best[key] >= sign * target
+            yield {"claim": key, "index": best["index"], "value": best[key], "target": target,
+                   "held": bool(held)}  # fmt: skip
     others = [t for t in told if t not in ours]
     if others:
         second = max(others, key=lambda t: t["objects_per_second"])

@@ -1,0 +1,29 @@
+"""Summaries: what a call did, and what the checkpoint knows of the calls before it."""
+
+from __future__ import annotations
+
+from nearcast.engine.balance import NOTHING, Record
+from nearcast.engine.reports import BatchRecord, summarise
+from nearcast.engine.settings import Settings
+from nearcast.engine.shard import Report
+
+
+def test_the_rate_is_that_of_this_call() -> None:
+    records = [BatchRecord(n, 1.0, [Report(0, n, events={"publish": 100})]) for n in range(5)]
+    whole = summarise(records, 2.0, Settings())
+    assert (whole["events"]["total"], whole["events_per_second"]) == (500, 250.0)
+    resumed = summarise(records, 2.0, Settings(), done=3)
+    assert (resumed["events"]["total"], resumed["events_per_second"]) == (500, 100.0)
+    assert resumed["resumed_after_batches"] == 3
+
+
+def test_looks_that_found_nothing_are_told_apart() -> None:
+    def record(batch: int, what: str) -> Record:
+        decisions = [{"kind": what, "reason": "because"}]
+        return Record(batch, "range", [3.0, 1.0], decisions, [], [], [], [], [])
+
+    looks = [record(3, NOTHING), record(9, "migrate")]
+    balance = summarise([], 1.0, Settings(), looks)["balance"]
+    assert [a["batch"] for a in balance["adjustments"]] == [9]
+    line = {"batch": 3, "kind": "range", "imbalance": 1.5, "decision": NOTHING, "reason": "because"}
+    assert balance["left_alone"] == [line]
