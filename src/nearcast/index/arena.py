@@ -56,8 +56,11 @@ class Storage(ABC):
 
 
 def _grown(rows: int, needed: int) -> int:
-    """Rows to have when `needed` are: an eighth more than there were, so growing stays rare."""
-    return max(needed, rows + rows // 8)
+    """Rows to have when `needed` are: a sixteenth more than there were, so growing stays rare.
+
+    Growing is cheap (nothing is copied), and what is not used yet is memory that nobody else has.
+    """
+    return max(needed, rows + rows // 16)
 
 
 def _zeros(rows: int, width: int, dtype: np.dtype[Any]) -> NDArray[Any]:

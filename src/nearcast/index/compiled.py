@@ -195,7 +195,7 @@ class CompiledIndex(SlottedIndex):
                 "pool",
                 np.int32,
                 self._width,
-                max(_larger(len(lists.pool)), int(tops[pl.TOP]) + 2 * longest),
+                max(_larger(len(lists.pool), 16), int(tops[pl.TOP]) + 2 * longest),
             )
         self._attach()
 
@@ -421,9 +421,9 @@ def _longest(objects: ObjectColumns) -> int:
     return int(np.diff(objects.word_offsets).max(initial=0))
 
 
-def _larger(rows: int) -> int:
-    """The next size of something that grows row by row: small ones double."""
-    return 2 * rows if rows < _FEW else rows * 9 // 8
+def _larger(rows: int, part: int = 8) -> int:
+    """The next size of something that grows row by row, by 1/`part`; small ones double."""
+    return 2 * rows if rows < _FEW else rows + rows // part
 
 
 def _power(n: int) -> int:
