@@ -54,6 +54,7 @@ class Rest(msgspec.Struct):
 
     until: int
     ratio: float  # largest load over the mean
+    order: str = CELLS  # what it looked at
 
 
 class Record(msgspec.Struct):
@@ -123,7 +124,11 @@ class Balancer:
             return self._end_old(batch, kind, router, counts, ratio if uneven else 0.0)
         replans = isinstance(router, CanReplan) and self.balance.mode != LOCAL
         age = batch - router.both.since
-        if replans and age > 0 and age % self.balance.every == 0:
+        # Something may have been moving when it was due; then it is looked at a little later.
+        late = age % self.balance.every if age >= self.balance.every else self.balance.every
+        due = late <= min(self.balance.wait, self.balance.every - 1)
+        looked = rest is not None and rest.order == PLAN and batch < rest.until
+        if replans and due and not looked:
             return {STATS: PLAN}
         resting = rest is not None and batch < rest.until and ratio < 1.1 * rest.ratio
         if not uneven or resting:
@@ -171,7 +176,7 @@ class Balancer:
             found = router.rebalance(read, counts, self.balance)
         if found is None:
             ratio = imbalance([c.load for c in counts])
-            rest = Rest(batch + 1 + self.balance.wait, ratio)
+            rest = Rest(batch + 1 + self.balance.wait, ratio, order)
             what = "no new strategy" if order == PLAN else "no move"
             why = f"{what} is worth it at {ratio:.2f} times the mean; rest until batch {rest.until}"
             self._keep_as_it_is(batch, kind, counts, router.grid, NOTHING, why)
