@@ -205,10 +205,10 @@ def _strategies(args: argparse.Namespace) -> int:
         print(f"{kind}: default {default} ({why})")
         for router in ROUTERS.values():
             if kind in router.kinds:
-                print(f"  router {router.name:10} {router.about} [{router.paper}]")
+                print(f"  router {router.name:15} {router.about} [{router.paper}]")
         for index in INDEXES.values():
             if kind in index.kinds:
-                print(f"  index  {index.name:10} {index.about} [{index.paper}]")
+                print(f"  index  {index.name:15} {index.about} [{index.paper}]")
     print("choose with --strategy KIND=ROUTER or KIND=ROUTER+INDEX")
     print("topk, terms: not supported yet")
     return 0

@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nearcast.cli import main
+from nearcast.engine.config import load_config
+from nearcast.engine.settings import Settings
+from nearcast.routing.balance import Balance
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = ("guide", "knn", "range", "strategies", "balance", "papers/dkm-sks")
 PATIENCE = 240  # seconds; far more than any of them takes
 
 
@@ -91,10 +95,17 @@ def run_line(line: str, folder: Path, apart: bool) -> None:
         assert main(in_full(words[1:], folder)) == 0, line
 
 
+def check_config(path: Path) -> None:
+    """Whether `nearcast run` would take it; only the guide starts one."""
+    config = load_config(str(path))
+    balance = Balance.from_json({"mode": "auto", **config.balance}) if config.balance else Balance()
+    Settings(strategies=config.strategies, plan=config.plan, balance=balance)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/guide.md", "docs/knn.md", "docs/range.md", "docs/papers/dkm-sks.md"],
+    ["README.md", *(f"docs/{page}.md" for page in PAGES)],
 )
 def test_page(page: str, tmp_path: Path, spark: SparkSession) -> None:
     for language, text in blocks(page):
@@ -106,6 +117,7 @@ def test_page(page: str, tmp_path: Path, spark: SparkSession) -> None:
         elif language == "toml":
             name = text.splitlines()[0].removeprefix("# ")
             (tmp_path / name).write_text(text)
+            check_config(tmp_path / name)
         else:
             raise AssertionError(f"{page}: no test for a block of {language!r}")
     if page == "README.md":
