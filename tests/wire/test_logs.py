@@ -80,6 +80,16 @@ def test_lines(here: Path, newline: str, ended: bool) -> None:
     assert log.offsets[-1] == len(data)
 
 
+@pytest.mark.parametrize("name", ["log.jsonl", "log.jsonl.gz"])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(here: Path, name: str) -> None:
+    lines = [json.dumps({"op": "publish", "id": "o", "time": t, "at": [0, 0]}) for t in (7, 8)]
+    data = "\ufeff{}\n{}\n".format(*lines).encode()
+    (here / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    log = opened(here / name)
+    assert keys(log) == [(7, 1), (8, 1)]
+    assert log.path.read_bytes()[log.offsets[0] : log.offsets[1]].decode() == lines[0] + "\n"
+
+
 def test_what_will_be_refused_stands_where_it_was_found(here: Path) -> None:
     path = here / "log.jsonl"
     path.write_text("\n".join(["?", "", PUB, "{}", '{"op":"publish","time":1.5}', SUB, "?"]))

@@ -22,6 +22,7 @@ from nearcast.wire.times import timestamps_ms, to_ms
 
 SUFFIXES = (".jsonl", ".ndjson", ".json", ".jsonl.gz", ".ndjson.gz", ".json.gz", ".gz", ".parquet")
 _CLASSES = {"subscribe": 0, "unsubscribe": 0, "publish": 1, "ask": 2}
+_BOM = b"\xef\xbb\xbf"  # what some editors begin a file of UTF-8 with
 _UNKNOWN = 3  # class of what will be refused: it has no place in the order
 
 
@@ -103,6 +104,8 @@ def _open_jsonl(name: str, path: Path) -> Log:
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         data = np.frombuffer(mapped, np.uint8)
         offsets, time, group, status = line_keys(data, count_lines(data))
+        if data[: len(_BOM)].tobytes() == _BOM:
+            offsets[0], status[0] = len(_BOM), SLOW
         for line in np.flatnonzero(status == SLOW).tolist():
             text = data[offsets[line] : offsets[line + 1]].tobytes()
             time[line], group[line] = _slow_key(text)
