@@ -139,7 +139,7 @@ def test_pieces_are_what_is_found_at_once(
     log = data.draw(event_logs(space))
     whole, cut = (INDEXES[name]("range", space, Memory()) for _ in range(2))
     assert isinstance(cut, CompiledIndex)
-    cut.piece = piece
+    cut.piece, cut.scattered_from = piece, 0
     for batch in plan(log, space, "arrival", data.draw(batch_cuts(len(log)))):
         whole.apply(batch.controls, batch.at)
         cut.apply(batch.controls, batch.at)

@@ -59,6 +59,7 @@ class CompiledIndex(SlottedIndex):
     layout: int  # knn: how lists know balls (index.balls)
     room = Room()  # of all of a process: indexes come and go with the batches
     piece = 1 << 21  # range: matches at a time
+    scattered_from = 100_000  # range: subscriptions, fewer lie in the processor's memory anyway
     bulk_from = 1000  # new subscriptions and objects: fewer are not worth a search of their own
     most_cells = CELLS  # range: of one subscription under one word
     range_width = WIDTH  # range: 32-bit numbers of an entry
@@ -256,7 +257,9 @@ class CompiledIndex(SlottedIndex):
             yield self._match_knn(self._results, objects, clock, now, net)
             return
         rows = objects.order
-        near = np.arange(len(rows)) if in_order else along(objects.x[rows], objects.y[rows])
+        near = np.arange(len(rows))
+        if not in_order and len(self) >= self.scattered_from:
+            near = along(objects.x[rows], objects.y[rows])
         # What is found goes on while it is in the processor's memory, and then makes room.
         yield from self._match_range(objects, near, self.piece, 1)
 
