@@ -6,6 +6,8 @@ from nearcast.engine.balance import NOTHING, Record
 from nearcast.engine.reports import BatchRecord, summarise
 from nearcast.engine.settings import Settings
 from nearcast.engine.shard import Report
+from nearcast.engine.sinks import kinds_of
+from nearcast.wire.tables import REJECTS, table_of
 
 
 def test_the_rate_is_that_of_this_call() -> None:
@@ -27,3 +29,22 @@ def test_looks_that_found_nothing_are_told_apart() -> None:
     assert [a["batch"] for a in balance["adjustments"]] == [9]
     line = {"batch": 3, "kind": "range", "imbalance": 1.5, "decision": NOTHING, "reason": "because"}
     assert balance["left_alone"] == [line]
+
+
+def test_rejects_are_told_by_what_was_wrong() -> None:
+    reasons = [
+        "region.bbox: x",
+        "region.coordinates[0]: y",
+        "query.where: z",
+        "at: 7",
+        "not JSON: a",
+    ]
+    rows = [(n, "f", n, reason, "") for n, reason in enumerate(reasons * 2)]
+    kinds = kinds_of(table_of(rows, REJECTS))
+    assert kinds == dict.fromkeys(
+        ("region.bbox", "region.coordinates", "query.where", "at", "line"), 2
+    )
+    report = Report(0, 0, rejects=10, reject_kinds=kinds)
+    summary = summarise([BatchRecord(0, 1.0, [report])], 1.0, Settings())
+    assert (summary["rejects"], summary["rejects_by_kind"]) == (10, kinds)
+    assert kinds_of(table_of([], REJECTS)) == {}

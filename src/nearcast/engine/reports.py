@@ -122,11 +122,13 @@ def summarise(
     events: Counter[str] = Counter()
     told: dict[str, Counter[str]] = {}
     rejects = 0
+    refused: Counter[str] = Counter()
     loads: dict[int, Counter[str]] = {}
     for record in records:
         for r in record.reports:
             events.update(r.events)
             rejects += r.rejects
+            refused.update(r.reject_kinds)
             for name, n in r.notifications.items():
                 kind, _, event = name.partition(".")
                 told.setdefault(kind, Counter())[event] += n
@@ -146,6 +148,7 @@ def summarise(
             "total": sum(sum(v.values()) for v in told.values()),
         },
         "rejects": rejects,
+        "rejects_by_kind": dict(sorted(refused.items())),
         "seconds": round(seconds, 3),
         "events_per_second": round(ran / seconds, 1) if seconds > 0 else None,
         "batches": len(records),

@@ -19,7 +19,7 @@ from nearcast.engine.files import write_atomic
 from nearcast.engine.moves import Export, make_routers
 from nearcast.engine.planning import ASK, Surveyed, survey_for
 from nearcast.engine.settings import Settings
-from nearcast.engine.sinks import BatchFiles
+from nearcast.engine.sinks import BatchFiles, kinds_of
 from nearcast.engine.state import Delta, Manifest, StateFiles, snapshot
 from nearcast.engine.transfer import Moved, export, leaving, take_in, worth_building
 from nearcast.index import LocalIndex
@@ -50,6 +50,7 @@ class Report(msgspec.Struct):
     events: dict[str, int] = {}
     notifications: dict[str, int] = {}  # "range.match": n
     rejects: int = 0
+    reject_kinds: dict[str, int] = {}  # by what was wrong
     examined: int = 0
     lookups: int = 0
     scanned: int = 0
@@ -271,6 +272,7 @@ class ShardStep:
         if report.shard == 0:
             rejects = join([e.reject_table for e in envelopes], REJECTS)
             report.rejects = rejects.num_rows
+            report.reject_kinds = kinds_of(rejects)
             report.files |= files.rejects(rejects)
             for envelope in envelopes:
                 report.route_seconds += envelope.seconds

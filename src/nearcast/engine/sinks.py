@@ -12,11 +12,19 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from nearcast.index.notify import Told, render, tabulate, write_rows
 from nearcast.model.errors import NearcastError
 
 TEMPORARY = "_tmp"
+
+
+def kinds_of(rejects: pa.RecordBatch) -> dict[str, int]:
+    """How many were refused for which field; `line`: it could not be read as an event."""
+    found = pc.extract_regex(rejects["reason"], r"^(?P<field>[a-z_]+(?:\.[a-z_]+)*)[^ ]*:")
+    counts = pc.value_counts(pc.struct_field(found, "field").fill_null("line"))
+    return {row["values"]: row["counts"] for row in counts.to_pylist()}
 
 
 class BatchFiles:
