@@ -132,10 +132,12 @@ def test_circle_in_the_plane_through_any_place(x1: float, y1: float, x2: float, 
         assert boxed(PLANE, Circle(x1, y1, radius), x2, y2)
 
 
-def test_a_square_that_underflows_does_not_leave_the_box() -> None:
-    # The distance of these two is 0 as a float.
-    assert contains(PLANE, Circle(0, 0, 0), 1e-170, 0)
-    assert boxed(PLANE, Circle(0, 0, 0), 1e-170, 0)
+def test_a_circle_without_a_radius_is_a_point() -> None:
+    # The squares of these distances are 0 as floats.
+    for there in (1e-170, 1e-320):
+        assert not contains(PLANE, Circle(0, 0, 0), there, 0)
+        assert contains(PLANE, Circle(0, 0, there), there, 0)
+        assert boxed(PLANE, Circle(0, 0, there), there, 0)
 
 
 def test_boxes_are_not_much_larger_than_the_region() -> None:

@@ -61,11 +61,7 @@ def warm(settings: Settings) -> None:
     """Compile every kernel of a run once on a machine, so that no batch waits for a compiler."""
     if is_warm(settings):
         return
-    print(
-        "nearcast: compiling kernels, once on this machine (up to a minute) …",
-        file=sys.stderr,
-        flush=True,
-    )
+    _say("nearcast: compiling kernels, once on this machine (up to a minute) …")
     # Each kind in a process of its own: the compiler knows one core only.
     others = [
         subprocess.Popen([sys.executable, "-m", "nearcast.engine.warm", f"{kind}={name}"])
@@ -77,7 +73,13 @@ def warm(settings: Settings) -> None:
         load_kernels(settings)
     cache_dir().mkdir(parents=True, exist_ok=True)
     _ready(settings).touch()
-    print("nearcast: kernels are ready", file=sys.stderr, flush=True)
+    _say("nearcast: kernels are ready")
+
+
+def _say(line: str) -> None:
+    """To whoever looks at a terminal; a pipe stays quiet (SPEC section 7)."""
+    if sys.stderr.isatty():
+        print(line, file=sys.stderr, flush=True)
 
 
 def load_kernels(settings: Settings, only: str | None = None) -> None:

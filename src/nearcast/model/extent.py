@@ -29,8 +29,8 @@ _SLACK_DEGREES = 1e-9
 _NEAR_ANTIPODE = math.pi - 1e-3
 # A circle that nearly touches the meridian 90 degrees away has an ill-conditioned half-width.
 _NEARLY_ONE = 1.0 - 1e-9
-# Below this the square of a difference is 0 as a float, so that positions count as equal.
-_SQUARE_UNDERFLOW = 1e-150
+# Below this floats have few digits, and a distance may be off by more than _SLACK of it.
+_FEW_DIGITS = 1e-300
 _LARGEST = math.nextafter(math.inf, 0.0)
 
 
@@ -68,7 +68,7 @@ def circle_boxes(space: int, x: float, y: float, radius: float, out: NDArray[np.
     """Put one or two boxes around a circle into `out` (float64[2, 4]); how many there are."""
     if space == GEOGRAPHIC_CODE:
         return _geographic_circle(x, y, radius, out)
-    reach = radius * (1.0 + _SLACK) + _SQUARE_UNDERFLOW
+    reach = radius * (1.0 + _SLACK) + _FEW_DIGITS
     _set(out, 0, _down(x - reach), _down(y - reach), _up(x + reach), _up(y + reach))
     return 1
 

@@ -24,6 +24,7 @@ GEOGRAPHIC_CODE = 0
 PLANAR_CODE = 1
 
 _RADIANS = math.pi / 180.0
+_SMALLEST = 1e-280  # a sum of squares from which on none of its digits is lost
 
 
 class Space(StrEnum):
@@ -45,16 +46,27 @@ def haversine_m(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
     phi2 = lat2 * _RADIANS
     s1 = math.sin((phi2 - phi1) / 2.0)
     s2 = math.sin((lon2 * _RADIANS - lon1 * _RADIANS) / 2.0)
-    h = s1 * s1 + math.cos(phi1) * math.cos(phi2) * s2 * s2
+    h = s1 * s1 + math.cos(phi1) * math.cos(phi2) * (s2 * s2)  # sin² is one factor
     return 2.0 * EARTH_RADIUS_M * math.asin(min(1.0, math.sqrt(h)))
 
 
 @njit(lean=True)
 def euclidean(x1: float, y1: float, x2: float, y2: float) -> float:
-    """The Euclidean distance, without the rescaling of `hypot`: cheap, and the same everywhere."""
-    dx = x2 - x1
-    dy = y2 - y1
-    return math.sqrt(dx * dx + dy * dy)
+    """The Euclidean distance, as `hypot` but cheap, and the same everywhere.
+
+    Only where squares are too large or too small for a float are they those of a part.
+    """
+    dx = abs(x2 - x1)
+    dy = abs(y2 - y1)
+    square = dx * dx + dy * dy
+    if _SMALLEST < square < math.inf:
+        return math.sqrt(square)
+    scale = max(dx, dy)
+    if scale == 0.0 or scale == math.inf:
+        return scale
+    dx /= scale
+    dy /= scale
+    return scale * math.sqrt(dx * dx + dy * dy)
 
 
 @njit(lean=True)
