@@ -88,7 +88,7 @@ def test_decisions_anywhere_in_any_log_do_not_show(module_memory: Path) -> None:
     kinds: Counter[str] = Counter()
 
     @given(data=st.data())
-    @hypothesis.settings(max_examples=30)
+    @hypothesis.settings(max_examples=20)
     def runs(data: st.DataObject) -> None:
         space = data.draw(spaces)
         order = cast(Order, data.draw(st.sampled_from(["time", "arrival"])))
@@ -127,12 +127,12 @@ def _subscribe(n: int, bbox: list[float], where: str) -> Json:
 
 def whole_world(rng: Random) -> Iterator[Json]:
     """Every query covers the whole world; the hot spot jumps."""
-    for n in range(120):
+    for n in range(150):
         where = rng.choice(("a", "b", "a OR c", "a AND b", "NOT b", ""))
         if n % 5 == 0:
             yield _subscribe(n, [-180, -90, 180, 90], where)
         else:
-            spot = (n // 40) * 20
+            spot = (n // 60) * 20
             x, y = rng.gauss(spot, 2), rng.gauss(spot / 2, 1)
             yield _publish(n, x, y, rng.choice(("a", "b", "a b", "c")))
 
