@@ -12,12 +12,14 @@ from typing import Any
 
 from tests.engine.contract import Miniature, run_log
 
+from nearcast.engine.balance import HOLDS_AFTER
 from nearcast.engine.settings import Settings
 from nearcast.routing.balance import Balance
 from nearcast.testing.oracle import Order
 
 Json = dict[str, Any]
-EAGER: dict[str, Any] = {"threshold": 1.0, "least": 0, "wait": 0}  # decide whenever it can be
+# Decide whenever it can be, but little at once: one round shows what sixty would.
+EAGER: dict[str, Any] = {"threshold": 1.0, "least": 0, "wait": 0, "rounds": 1}
 BATCH_EVENTS = 10
 
 
@@ -29,7 +31,7 @@ class Way:
     router: str
     balance: Balance
     shards: int = 3
-    events: int = 80
+    events: int = 70
     axes: tuple[int, int] = (1, 1)  # along which things lie
     spread: float = 3.0  # of the hot spot
     wide: bool = False  # some subscriptions cover all of it
@@ -73,7 +75,7 @@ class Way:
 
 
 def _words(kind: str, seeds: tuple[int, int]) -> Way:
-    balance = Balance(mode="local", side=4, slack=1.0, **EAGER)
+    balance = Balance(mode="local", side=4, slack=1.0, cells=4, **EAGER)
     return Way(kind, "ps2stream", balance, spread=1.0, wide=True, seeds=seeds)
 
 
@@ -98,8 +100,8 @@ WAYS = {
     "migrate by gr": _cells("gr"),
     "migrate by si": _cells("si"),
     "migrate by ra": _cells("ra"),
-    "a new strategy beside the old": _two("repartition", 80),
-    "the end of the old strategy": _two("retire", 110),
+    "a new strategy beside the old": _two("repartition", 70),
+    "the end of the old strategy": _two("retire", 120),
     "horizontal shift": _tornado("horizontal shift", shards=2, axes=(0, 1)),
     "vertical shift": _tornado("vertical shift", shards=2, axes=(1, 0)),
     "corner shift": _tornado("corner shift", shards=4, seeds=(12, 11)),
@@ -125,10 +127,15 @@ def index_for(way: Way, order: Order) -> str:
     return "gi2" if way.router == "ps2stream" else "fast"
 
 
+def decided_after(run: Miniature, kind: str) -> list[int]:
+    """The batches after which this kind of decision was made."""
+    return [r.batch for r in run.decided() if any(d["kind"] == kind for d in r.decisions)]
+
+
 def made(
     way: Way, index: str, order: Order, folder: Path, trouble: Random | None = None
 ) -> tuple[Miniature, int]:
-    """A run, equal to the oracle, in which the kind of decision occurred; the seed of its log.
+    """A run, equal to the oracle, in which the kind of decision came to hold; the seed of its log.
 
     What is decided depends on what things are reckoned to cost: if the first log does not lead to
     it, another one does.
@@ -138,6 +145,6 @@ def made(
         place = folder / str(seed)
         settings = way.settings(index, order, place)
         run = run_log(place, way.log(seed, order), settings, BATCH_EVENTS, trouble)
-        if run.kinds()[way.kind]:
+        if any(batch + HOLDS_AFTER < run.next for batch in decided_after(run, way.kind)):
             return run, seed
     raise AssertionError(f"no log led to a {way.kind}")

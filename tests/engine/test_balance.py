@@ -65,6 +65,7 @@ balances = st.builds(
     selection=st.sampled_from(["dp", "gr", "si", "ra"]),
     slack=st.sampled_from([0.2, 1.0]),
     side=st.sampled_from([1, 4, 16]),
+    rounds=st.sampled_from([1, 3]),
     gain=st.sampled_from([0.0, 0.1]),
     few=st.sampled_from([0.0, 0.4]),
     every=st.integers(1, 6),

@@ -8,18 +8,13 @@ from typing import cast
 
 import pytest
 from tests.engine.contract import Miniature, difference, expected, told
-from tests.engine.decisions import BATCH_EVENTS, WAYS, Way, index_for, made
+from tests.engine.decisions import BATCH_EVENTS, WAYS, Way, decided_after, index_for, made
 from tests.recovery.crashing import Moment, batches_of, run_through
 
 from nearcast.engine import faults as points
 from nearcast.testing.oracle import Order
 
 pytestmark = pytest.mark.slow
-
-
-def decided_after(run: Miniature, kind: str) -> list[int]:
-    """The batches after which this kind of decision was made."""
-    return [r.batch for r in run.decided() if any(d["kind"] == kind for d in r.decisions)]
 
 
 def crash_at_each_point(way: Way, order: Order, memory: Path, faults: Path) -> None:
