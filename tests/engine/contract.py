@@ -121,7 +121,8 @@ def run_log(
             again = _plans(run.checkpoint)  # some are forgotten by now
             assert again == {name: once[name] for name in again}
     order = cast(Order, settings.order)
-    assert difference(told(run.out), expected(events, settings.space, order)) == ""
+    why = difference(told(run.out), expected(events, settings.space, order))
+    assert not why, why
     assert len(list((run.checkpoint / "plans").glob("*"))) <= 10  # old tables are forgotten
     return run
 

@@ -76,10 +76,10 @@ balances = st.builds(
 @st.composite
 def busy_logs(draw: st.DrawFn, space: Space) -> list[Json]:
     """A log of edges in the middle of a town, whose loads give cause for decisions."""
-    edges = draw(event_logs(space, 30))
+    edges = draw(event_logs(space, 20))
     first = edges[0]["time"] if edges and isinstance(edges[0]["time"], int) else 0
     way = WAYS[draw(st.sampled_from(list(WAYS)))]
-    events = way.log(draw(st.integers(0, 99)), draw(st.sampled_from(["time", "arrival"])))[:50]
+    events = way.log(draw(st.integers(0, 99)), draw(st.sampled_from(["time", "arrival"])))[:45]
     events = [e | {"time": e["time"] + first} for e in events]
     at = draw(st.integers(0, len(events)))
     return events[:at] + edges + events[at:]
@@ -89,7 +89,7 @@ def test_decisions_anywhere_in_any_log_do_not_show(module_memory: Path) -> None:
     kinds: Counter[str] = Counter()
 
     @given(data=st.data())
-    @hypothesis.settings(max_examples=20)
+    @hypothesis.settings(max_examples=15)
     def runs(data: st.DataObject) -> None:
         space = data.draw(spaces)
         order = cast(Order, data.draw(st.sampled_from(["time", "arrival"])))
@@ -106,7 +106,7 @@ def test_decisions_anywhere_in_any_log_do_not_show(module_memory: Path) -> None:
                 arena=str(Path(folder, "arena")),
             )
             trouble = data.draw(st.randoms(use_true_random=False))
-            batch_events = data.draw(st.integers(3, 8))
+            batch_events = data.draw(st.integers(5, 9))
             kinds.update(run_log(Path(folder), events, settings, batch_events, trouble).kinds())
 
     indexes = st.sampled_from(RANGE_INDEXES)
