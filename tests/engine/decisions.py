@@ -23,6 +23,9 @@ EAGER: dict[str, Any] = {"threshold": 1.0, "least": 0, "wait": 0, "rounds": 1}
 BATCH_EVENTS = 12
 
 
+Places = tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """How to make a kind of decision happen."""
@@ -36,6 +39,7 @@ class Way:
     spread: float = 3.0  # of the hot spot
     reach: int = 4  # of a subscription to all sides
     wide: bool = False  # some subscriptions cover all of it
+    places: tuple[Places, Places] | None = None  # instead: where things are at first, and then
     seeds: tuple[int, int] = (0, 0)  # the first to be tried, by time and by arrival
 
     def settings(
@@ -59,11 +63,18 @@ class Way:
     def _event(self, rng: Random, n: int, order: str) -> Json:
         """Around a spot that jumps, after a spread-out beginning; on whole numbers, so that objects
         lie on the edges of boxes."""
+        if self.places:
+            now = self.places[n >= 24]
+            x, y = now[(n + n // 4) % len(now)]  # subscriptions, every fourth event, at all of them
+            return self._at(rng, n, order, x + rng.randint(-1, 1), y + rng.randint(-1, 1))
         early, spot = n < 10 or n % 10 == 0, 5 + 10 * (n // 45 % 3)
         x, y = (
             (rng.randint(0, 30) if early else round(rng.gauss(spot, self.spread))) if lies else 1
             for lies in self.axes
         )
+        return self._at(rng, n, order, x, y)
+
+    def _at(self, rng: Random, n: int, order: str, x: int, y: int) -> Json:
         # Live streams have late events; in a replayed log they would only stand elsewhere.
         time = n - rng.choice((0, 0, 0, 4)) if order == "arrival" else n
         if n % 4 == 0:
@@ -94,6 +105,12 @@ def _tornado(kind: str, mode: str = "local", **way: Any) -> Way:
     return Way(kind, "tornado", Balance(mode=mode, beta=0.0, **EAGER), **way)
 
 
+# One part on the left, two on the right, of which the upper one has nothing to do: it takes over
+# the upper half of the left one, which no one else could.
+_CORNER = (
+    ((3, 12), (27, 5), (27, 25), (3, 12), (27, 5), (27, 25), (3, 12)),
+    ((3, 5), (3, 26), (3, 5), (3, 26), (27, 5)),
+)
 WAYS = {
     "split": _words("split", (0, 3)),
     "merge": _words("merge", (0, 3)),
@@ -105,7 +122,7 @@ WAYS = {
     "the end of the old strategy": _two("retire", 168),
     "horizontal shift": _tornado("horizontal shift", shards=2, axes=(0, 1), seeds=(5, 0)),
     "vertical shift": _tornado("vertical shift", shards=2, axes=(1, 0), seeds=(5, 0)),
-    "corner shift": _tornado("corner shift", shards=4, reach=2, seeds=(12, 11)),
+    "corner shift": _tornado("corner shift", places=_CORNER, seeds=(26, 0)),
     "split/merge": _tornado("split/merge", shards=4, seeds=(3, 4)),
     "new partitions": _tornado("new partitions", mode="global", seeds=(0, 1)),
 }
