@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import cast
 
 import pytest
 from tests.engine.contract import Miniature, difference, expected, told
@@ -45,5 +44,5 @@ def crash_at_each_point(way: Way, order: Order, memory: Path, faults: Path) -> N
 @pytest.mark.parametrize("name", WAYS)
 def test_a_crash_at_every_point_of_each_kind(name: str, memory: Path, faults: Path) -> None:
     """Ways by turns in both orders, and so with the usual index and with that of the paper."""
-    order = cast(Order, ("time", "arrival")[list(WAYS).index(name) % 2])
+    order: Order = "arrival" if list(WAYS).index(name) % 2 else "time"
     crash_at_each_point(WAYS[name], order, memory, faults)
