@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from random import Random
+from typing import Any, cast
 
 import pyarrow.parquet as pq
 
+from nearcast.engine.balance import Balancer, Record
+from nearcast.engine.live import Tailer
 from nearcast.engine.settings import Settings
 from nearcast.engine.source import Feed
 from nearcast.engine.state import Manifest
@@ -61,6 +65,15 @@ class Miniature:
             feed.add(len(feed), splits_)
         return len(feed)
 
+    def feed(self, events: Iterable[Json | str], batch_events: int, splits: int = 2) -> int:
+        """Write a log and plan it in the order of the settings; the number of batches."""
+        (self.folder / "in").mkdir(parents=True)
+        log = write_log(self.folder / "in" / "log.jsonl", events)
+        if self.settings.order == "time":
+            return self.plan(log, batch_events, splits)
+        Tailer([log.parent], self.checkpoint, batch_events, splits).poll()
+        return len(Feed(self.checkpoint))
+
     def batch(self, n: int) -> None:
         """Run batch `n`; it counts only when the sink has returned."""
         before = self.states.get(n, [Manifest()] * self.settings.shards)
@@ -75,6 +88,49 @@ class Miniature:
         """All batches that are left."""
         for n in range(self.next, len(Feed(self.checkpoint))):
             self.batch(n)
+
+    def decided(self) -> list[Record]:
+        """All decisions on the balance so far."""
+        return Balancer(self.checkpoint, self.settings.balance).records()
+
+    def kinds(self) -> Counter[str]:
+        """How often each kind of decision on the balance was made."""
+        return Counter(d["kind"] for record in self.decided() for d in record.decisions)
+
+
+def run_log(
+    folder: Path,
+    events: Sequence[Json | str],
+    settings: Settings,
+    batch_events: int = 10,
+    trouble: Random | None = None,
+    splits: int = 2,
+) -> Miniature:
+    """Run a whole log and compare with the oracle; the run.
+
+    With `trouble` some batches come again, some of them on lost arenas: they decide the same.
+    """
+    run = Miniature(settings, folder)
+    for n in range(run.feed(events, batch_events, splits)):
+        run.batch(n)
+        if trouble and trouble.random() < 0.3:
+            once = _plans(run.checkpoint)
+            if trouble.random() < 0.3:
+                shutil.rmtree(run.arenas)
+            run.batch(n)
+            again = _plans(run.checkpoint)  # some are forgotten by now
+            assert again == {name: once[name] for name in again}
+    order = cast(Order, settings.order)
+    why = difference(told(run.out), expected(events, settings.space, order))
+    assert not why, why
+    assert len(list((run.checkpoint / "plans").glob("*"))) <= 10  # old tables are forgotten
+    return run
+
+
+def _plans(checkpoint: Path) -> dict[str, bytes]:
+    """What was planned and decided, by file."""
+    found = [*(checkpoint / "balance").glob("*"), *(checkpoint / "plans").glob("*")]
+    return {p.name: p.read_bytes() for p in sorted(found)}
 
 
 def write_log(path: Path, events: Iterable[Json | str]) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -12,22 +11,26 @@ import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.contract import Miniature, difference, expected, told, write_log
+from tests.engine.contract import (
+    Miniature,
+    difference,
+    expected,
+    run_log,
+    told,
+    write_log,
+)
 
 from nearcast.engine import transfer
-from nearcast.engine.live import Tailer
 from nearcast.engine.reports import Reports
 from nearcast.engine.settings import Settings
-from nearcast.engine.source import Feed
 from nearcast.engine.transfer import Moved
 from nearcast.index import INDEXES
 from nearcast.model.space import Space
-from nearcast.routing import ROUTERS, CanPlan, GridRouter
+from nearcast.routing import ROUTERS, CanPlan
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
 from nearcast.testing.strategies import event_logs, spaces
 
-Json = dict[str, Any]
 PLANNED = [name for name, router in ROUTERS.items() if issubclass(router, CanPlan)]
 KNN_INDEXES = [name for name, index in INDEXES.items() if "knn" in index.kinds]
 STRATEGIES: tuple[dict[str, str], ...] = (
@@ -52,38 +55,7 @@ def test_neither_shards_nor_batches_show(seed: int, order: Order, memory: Path) 
         order=order,
         arena=str(memory / "arena"),
     )
-    run = Miniature(settings, memory)
-    (memory / "in").mkdir()
-    log = write_log(memory / "in" / "log.jsonl", events)
-    batch_events, splits = rng.choice((3, 10, 25, 1000)), rng.choice((1, 2, 3))
-    if order == "time":
-        run.plan(log, batch_events, splits)
-    else:
-        Tailer([log.parent], run.checkpoint, batch_events, splits).poll()
-    run.finish()
-    assert difference(told(run.out), expected(events, space, order)) == ""
-
-
-def _run(
-    folder: Path, events: list[Json], settings: Settings, batch_events: int, rng: Random
-) -> Miniature:
-    """A run of a log with some batches repeated, on arenas that may be lost, against the oracle."""
-    run = Miniature(settings, folder)
-    (folder / "in").mkdir(parents=True)
-    log = write_log(folder / "in" / "log.jsonl", events)
-    if settings.order == "time":
-        run.plan(log, batch_events, 2)
-    else:
-        Tailer([log.parent], run.checkpoint, batch_events, 2).poll()
-    for n in range(len(Feed(run.checkpoint))):
-        run.batch(n)
-        if rng.random() < 0.3:  # a batch that is repeated repeats its decisions
-            if rng.random() < 0.3:
-                shutil.rmtree(run.arenas)
-            run.batch(n)
-    wanted = expected(events, settings.space, "time" if settings.order == "time" else "arrival")
-    assert difference(told(run.out), wanted) == ""
-    return run
+    run_log(memory, events, settings, rng.choice((3, 10, 25, 1000)), splits=rng.choice((1, 2, 3)))
 
 
 def _moved(run: Miniature) -> int:
@@ -117,7 +89,7 @@ def test_an_index_that_is_built_anew_before_more_comes_does_not_show(
             order=order,
             arena=str(folder / "arena"),
         )
-        _run(folder, events, settings, 7, rng)
+        run_log(folder, events, settings, 7, rng)
     assert any(renumbered)
 
 
@@ -141,7 +113,7 @@ def test_a_plan_in_the_middle_does_not_show(
             arena=str(folder / "arena"),
         )
         events = random_log(rng.randrange(1000), space, 100, late, late > 0, crowd=True)
-        if _moved(_run(folder, events, settings, rng.choice((4, 7, 10)), rng)):
+        if _moved(run_log(folder, events, settings, rng.choice((4, 7, 10)), rng)):
             return
     pytest.fail("no plan moved anything")
 
@@ -165,36 +137,7 @@ def test_a_plan_anywhere_in_any_log_does_not_show(module_memory: Path, data: st.
             arena=str(Path(folder, "arena")),
         )
         rng = data.draw(st.randoms(use_true_random=False))
-        _run(Path(folder), events, settings, data.draw(st.integers(2, 9)), rng)
-
-
-GRID_ROUTERS = [name for name, router in ROUTERS.items() if issubclass(router, GridRouter)]
-
-
-@pytest.mark.parametrize("order", ["time", "arrival"])
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        *(f"{router}+pyramid" for router in GRID_ROUTERS),
-        *(f"ps2stream+{n}" for n, i in INDEXES.items() if "range" in i.kinds and n != "pyramid"),
-    ],
-)
-def test_a_table_of_cells_and_words_does_not_show(
-    strategy: str, order: Order, memory: Path
-) -> None:
-    rng = Random(f"{strategy} {order}")
-    space = rng.choice(list(Space))
-    events = random_log(rng.randrange(1000), space, 120, rng.choice((0.0, 0.3)))
-    settings = Settings(
-        space=space,
-        shards=rng.choice((2, 3, 5)),
-        strategies={"range": strategy},
-        order=order,
-        warmup=rng.choice((1, 10)),
-        arena=str(memory / "arena"),
-    )
-    run = _run(memory, events, settings, 10, rng)
-    assert (run.checkpoint / "plans").exists()
+        run_log(Path(folder), events, settings, data.draw(st.integers(2, 9)), rng)
 
 
 def test_a_cut_within_an_instant_does_not_show(memory: Path) -> None:

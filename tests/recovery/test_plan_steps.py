@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 from tests.engine.contract import Miniature, difference, expected, told, write_log
-from tests.recovery.crashing import at_every_step, run_through
+from tests.recovery.crashing import batches_of, run_through
 
 from nearcast.engine import faults as points
 from nearcast.engine.balance import HOLDS_AFTER
@@ -58,7 +59,9 @@ def test_crashes_at_every_step(router: str, tmp_path: Path, memory: Path, faults
     assert len(exports(still)) > 1  # worth it: results move from several shards
     run, _ = start(tmp_path / "run", router, memory / "run")
     mine = points.POINTS[ROUTERS.index(router) :: len(ROUTERS)]
-    run_through(run, faults, at_every_step(planned(still), mine))
+    batches = batches_of(planned(still)[0])
+    crashes = [(point, batch) for point in mine for batch in batches]
+    run_through(run, faults, crashes, Random(router))
     assert planned(run) == planned(still)
     assert costs(run) == costs(still)
     assert difference(told(run.out), wanted) == ""

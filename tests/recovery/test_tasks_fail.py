@@ -82,7 +82,7 @@ def test_spark_tries_failed_tasks_again(tmp_path: Path, story: Story) -> None:
     )
     in_workers = [p for p in POINTS if not p.startswith("sink-")]
     faults = [(p, n + 1, "kill") for n, p in enumerate(in_workers)]
-    faults += [(p, n + 4, "raise") for n, p in enumerate(in_workers)]
+    faults += [(p, n + 3, "raise") for n, p in enumerate(in_workers)]
     script(replay.faults, faults)
     summary = replay.finish()
     assert list(replay.faults.iterdir()) == []

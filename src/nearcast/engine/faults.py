@@ -14,6 +14,7 @@ from pathlib import Path
 POINTS = (
     "route-read",
     "shard-begin",
+    "shard-taken-in",
     "shard-matched",
     "shard-gathered",
     "shard-state-written",
@@ -21,6 +22,7 @@ POINTS = (
     "shard-exported",
     "sink-begin",
     "sink-renamed",
+    "sink-decided",
     "sink-controlled",
 )
 

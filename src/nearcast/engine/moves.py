@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from nearcast.engine import faults
 from nearcast.engine.balance import STATS, Balancer, Rest
 from nearcast.engine.envelope import Directions
 from nearcast.engine.files import write_atomic
@@ -138,6 +139,7 @@ class Controls:
                     self._plan(batch, kind, router, order, paths, spent, following)
                     done = counts.get(kind, [])
                     self._look(batch, kind, router, order, done, following)
+        faults.reach("sink-decided", batch)
         # Written also when it says nothing, if an earlier try of this batch said something.
         changed = following.tables != control.tables or following.rests != control.rests
         if following.orders or following.imports or changed or self._path(batch + 1).exists():

@@ -101,6 +101,7 @@ class ShardStep:
             arena.begin()
             faults.reach("shard-begin", directions.batch)
             moved = take_in(shard, directions, indexes, manifest.now - self.settings.grace_ms)
+            faults.reach("shard-taken-in", directions.batch)
             ordered = in_order(envelopes, self.settings, manifest.now)
             report.objects = len(ordered.objects.order)
             report.controls = ordered.controls.num_rows
