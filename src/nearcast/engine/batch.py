@@ -45,6 +45,13 @@ def only(ordered: Ordered, mine: NDArray[np.bool_]) -> Ordered:
     )
 
 
+def ranks_in(whole: Ordered, part: Ordered) -> NDArray[np.int64]:
+    """The place of each object of a part among all of the batch; last, that of what comes after."""
+    place = np.empty(len(whole.objects.time), np.int64)
+    place[whole.objects.order] = np.arange(len(whole.objects.order))
+    return np.append(place[part.objects.order], len(place))
+
+
 def in_order(envelopes: list[Envelope], settings: Settings, now: int) -> Ordered:
     """SPEC section 3, "Order": by time in a replayed log, by arrival in a live stream."""
     envelopes = sorted(envelopes, key=lambda e: e.split)

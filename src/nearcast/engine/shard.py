@@ -9,10 +9,11 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from nearcast.engine import faults
 from nearcast.engine.balance import PLAN, STATS
-from nearcast.engine.batch import Ordered, in_order, only
+from nearcast.engine.batch import Ordered, in_order, only, ranks_in
 from nearcast.engine.costs import Bill, add_costs, counted
 from nearcast.engine.envelope import Directions, Envelope
 from nearcast.engine.files import write_atomic
@@ -109,7 +110,11 @@ class ShardStep:
             views = {k: view_of(ordered, r, shard) for k, r in routers.items()}
             held = {k: len(i) for k, i in indexes.items()}
             bills = open_bills(shard, directions, routers, indexes, manifest, moved, ordered)
-            self._write_out(self._match(indexes, routers, views, report), envelopes, report)
+            self._apply(indexes, views, report)
+            told = self._match(indexes, routers, views, report)
+            mixed = change_kinds(indexes, held)
+            ranks = {k: ranks_in(ordered, v) for k, v in views.items()} if mixed else None
+            self._write_out(told, envelopes, report, ranks)
             faults.reach("shard-matched", directions.batch)
             self._count(indexes, routers, held, ordered.now, report)
             add_costs(report.costs, {k: bill.settle(ordered.now) for k, bill in bills.items()})
@@ -216,6 +221,15 @@ class ShardStep:
 
     # -- the batch ---------------------------------------------------------------------------
 
+    def _apply(
+        self, indexes: dict[str, LocalIndex], views: dict[str, Ordered], report: Report
+    ) -> None:
+        """Subscribes and unsubscribes, of all kinds: an id may end as one and begin as another."""
+        started = time.perf_counter()
+        for kind, index in indexes.items():
+            index.apply(views[kind].controls, views[kind].at)
+        report.match_seconds += time.perf_counter() - started
+
     def _match(
         self,
         indexes: dict[str, LocalIndex],
@@ -229,7 +243,6 @@ class ShardStep:
             ordered = views[kind]
             counts = report.counts[kind] = Counts(len(ordered.objects.order))
             started = time.perf_counter()
-            index.apply(ordered.controls, ordered.at)
             for found in index.matching(
                 ordered.objects, ordered.clock, ordered.now, only_net, self.settings.told_in_order
             ):
@@ -267,9 +280,15 @@ class ShardStep:
             report.lookups += counts.lookups
             report.scanned += counts.scanned
 
-    def _write_out(self, told: Iterator[Told], envelopes: list[Envelope], report: Report) -> None:
+    def _write_out(
+        self,
+        told: Iterator[Told],
+        envelopes: list[Envelope],
+        report: Report,
+        ranks: dict[str, NDArray[np.int64]] | None,
+    ) -> None:
         files = BatchFiles(Path(self.out), self.settings.format, report.batch, report.shard)
-        report.files |= files.notifications(told)
+        report.files |= files.notifications(told, ranks)
         if report.shard == 0:
             rejects = join([e.reject_table for e in envelopes], REJECTS)
             report.rejects = rejects.num_rows
@@ -357,6 +376,16 @@ def open_bills(
             came = [t for t in (moved.controls.get(kind), ordered.controls) if t is not None]
             bills[kind] = Bill(kind, shard, router, order, indexes[kind], manifest, came)
     return bills
+
+
+def change_kinds(indexes: dict[str, LocalIndex], held: dict[str, int]) -> bool:
+    """Whether an id ended as one kind in this batch and began as another; `held`: slots before."""
+    some = {k: index for k, index in indexes.items() if len(index)}
+    if len(some) < 2:
+        return False
+    began = {k: index.id_hashes(np.arange(held[k], len(index))) for k, index in some.items()}
+    ended = {k: index.id_hashes(index.ended()) for k, index in some.items()}
+    return any(np.isin(began[a], ended[b]).any() for a in some for b in some if a != b)
 
 
 def view_of(ordered: Ordered, router: Router, shard: int) -> Ordered:

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from nearcast.index.notify import Told, render, tabulate, write_rows
 from nearcast.model.errors import NearcastError
@@ -39,23 +40,34 @@ class BatchFiles:
         folder.mkdir(parents=True, exist_ok=True)
         return folder / f"{self.name}-{uuid.uuid4().hex[:12]}"
 
-    def notifications(self, parts: Iterable[Told]) -> dict[str, str]:
-        """Write notifications as they come; {final name: temporary path}, nothing if none do."""
+    def notifications(
+        self, parts: Iterable[Told], ranks: dict[str, NDArray[np.int64]] | None = None
+    ) -> dict[str, str]:
+        """Write notifications as they come; {final name: temporary path}, nothing if none do.
+
+        With `ranks`, by kind the place of each of its objects in the batch, lines of all kinds are
+        written in the order of the objects.
+        """
         some = (part for part in parts if len(part[1]))
         for first in some:
             with explained(self.out):
                 path = self._temporary()
-                self._write(itertools.chain([first], some), path)
+                self._write(itertools.chain([first], some), path, ranks)
             return {f"notifications/{self.name}.{self.format}": str(path)}
         return {}
 
-    def _write(self, parts: Iterable[Told], path: Path) -> None:
+    def _write(
+        self, parts: Iterable[Told], path: Path, ranks: dict[str, NDArray[np.int64]] | None
+    ) -> None:
         if self.format == "parquet":
             write_rows(tabulate(parts), path)
             return
         with path.open("wb") as file:
-            for index, changes in parts:
-                file.write(np.ascontiguousarray(render(index, changes)).data)
+            if ranks is not None:
+                file.writelines(_by_object(parts, ranks))
+            else:
+                for index, changes in parts:
+                    file.write(np.ascontiguousarray(render(index, changes)).data)
             _sync(file.fileno())
 
     def rejects(self, table: pa.RecordBatch) -> dict[str, str]:
@@ -72,6 +84,16 @@ class BatchFiles:
                 file.write(msgspec.json.Encoder().encode_lines(rows))
                 _sync(file.fileno())
         return {f"rejected/{self.name}.jsonl": str(path)}
+
+
+def _by_object(parts: Iterable[Told], ranks: dict[str, NDArray[np.int64]]) -> list[bytes]:
+    """Lines in the order of the objects that caused them, those of one part as they are."""
+    lines: list[bytes] = []
+    places = []
+    for index, changes in parts:
+        lines += render(index, changes).tobytes().splitlines(keepends=True)
+        places.append(ranks[index.kind][changes.order])
+    return [lines[i] for i in np.argsort(np.concatenate(places), kind="stable").tolist()]
 
 
 def _sync(handle: int) -> None:
