@@ -16,6 +16,7 @@ from nearcast.wire.tables import ObjectColumns, object_columns
 
 _SHARES = (0.25, 0.5, 1.0)  # of the queries: objects are matched with so many
 _PASSES = 3
+LEAST = 20_000  # objects: with a thousand, c2 was less than the clock could tell from nothing
 
 
 def measure_constants(
@@ -24,28 +25,38 @@ def measure_constants(
     """The constants, in microseconds, for an index and a workload.
 
     `inserted` are subscribes, `deleted` unsubscribes of some of them (both CONTROLS), `objects`
-    OBJECTS. What an object costs is measured at several numbers of queries: c1 is how much it
-    grows with one more query, c2 what is left without any. Seconds are those of the processor.
+    OBJECTS; of few objects the first are taken again, until they are `LEAST`. c2 is what an object
+    costs in an empty index, c1 how much that grows with one more query, by the least squares over
+    several numbers of queries. Seconds are those of the processor.
     """
-    columns = object_columns(objects)
+    columns = object_columns(_enough(objects))
     n = inserted.num_rows
     cuts = [0, *(max(int(share * n), 1) for share in _SHARES)]
     worker = INDEXES[index]("range", Space.GEOGRAPHIC, Memory())
     _warm(index, inserted.slice(0, min(n, 200)), deleted.slice(0, 1), columns)
+    alone = min(_match(worker, columns) for _ in range(_PASSES)) / len(columns.x)
     inserting, each = 0.0, []
     for first, stop in pairwise(cuts):
         inserting += _apply(worker, inserted.slice(first, stop - first))
         each.append(min(_match(worker, columns) for _ in range(_PASSES)) / len(columns.x))
-    slope, rest = np.polyfit(cuts[1:], each, 1)
+    counts = np.array(cuts[1:], np.float64)
+    slope = counts @ (np.array(each) - alone) / (counts @ counts)
     deleting = _apply(worker, deleted)
     deleting += max(_match(worker, columns) - each[-1] * len(columns.x), 0.0)  # lists are tidied
     return Constants(
         c1=max(float(slope), 0.0) * 1e6,
-        c2=max(float(rest), 0.0) * 1e6,
+        c2=alone * 1e6,
         c3=inserting / n * 1e6,
         c4=deleting / max(deleted.num_rows, 1) * 1e6,
         deletions=1.0,
     )
+
+
+def _enough(objects: pa.RecordBatch) -> pa.RecordBatch:
+    """At least `LEAST` objects: some are there again, next to themselves, for times must ascend."""
+    if objects.num_rows >= LEAST:
+        return objects
+    return objects.take(pa.array(np.sort(np.arange(LEAST) % objects.num_rows)))
 
 
 def _apply(worker: LocalIndex, controls: pa.RecordBatch) -> float:

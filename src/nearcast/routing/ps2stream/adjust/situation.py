@@ -22,6 +22,7 @@ from nearcast.routing.ps2stream.adjust.stats import (
     worker_loads,
 )
 from nearcast.routing.ps2stream.adjust.text import count_owners
+from nearcast.routing.ps2stream.adjust.touched import Touched, copies_at
 
 
 class Settings(NamedTuple):
@@ -39,12 +40,16 @@ class Settings(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A table, and what its shards did in a period. `sample`: recent objects, for Phase I."""
+    """A table, and what its shards did in a period. `sample`: recent objects, for Phase I.
+
+    With `touched`, an update costs once at each shard that it is sent to; without, cell by cell.
+    """
 
     table: GridTable
     stats: list[CellStats]  # of each shard
     sample: CellObjects
     version: int = 0  # of the table
+    touched: Touched | None = None
 
 
 def follow(situation: Situation, decision: Decision, settings: Settings) -> Situation:
@@ -83,6 +88,19 @@ def forecast(situation: Situation, decision: Decision, settings: Settings) -> li
 def loads_of(stats: list[CellStats], settings: Settings) -> Reals:
     """The load of each shard."""
     return worker_loads(stats, settings.costs)
+
+
+def loads_in(situation: Situation, settings: Settings) -> Reals:
+    """The load of each shard in a situation, with the copies of updates that its table makes."""
+    touched = situation.touched
+    if touched is None:
+        return loads_of(situation.stats, settings)
+    matching = worker_loads(situation.stats, settings.costs._replace(c3=0.0, c4=0.0))
+    copies = [
+        copies_at(situation.table, stats, touched.counts, shard)
+        for shard, stats in enumerate(situation.stats)
+    ]
+    return matching + touched.each * np.array(copies)
 
 
 def reach(
