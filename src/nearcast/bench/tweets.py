@@ -15,6 +15,7 @@ from nearcast.workload.mix import OBJECTS_AN_UPDATE, updates
 from nearcast.workload.ragged import expand, offsets_of
 from nearcast.workload.subscriptions import (
     Group,
+    Rare,
     Subscriptions,
     q3_regions,
     range_subscriptions,
@@ -101,12 +102,14 @@ class Tweets:
         return pa.concat_batches(parts).take(pa.array(order))
 
 
-def ps2stream_tweets(country: str, group: Group, mu: int, changes: int, seed: int) -> Tweets:
+def ps2stream_tweets(
+    country: str, group: Group, mu: int, changes: int, seed: int, rare: Rare = "by-frequency"
+) -> Tweets:
     """STS-US or STS-UK with queries of a group."""
     corpus = CORPORA[country]
 
     def asking(n: int, rng: np.random.Generator) -> Subscriptions:
-        return range_subscriptions(corpus, n, rng, group)
+        return range_subscriptions(corpus, n, rng, group, rare=rare)
 
     return Tweets(corpus, mu, changes, seed, asking)
 

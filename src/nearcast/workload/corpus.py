@@ -109,6 +109,10 @@ class Corpus:
         """Which of ``ids`` are among the ``share`` most frequent keywords of the whole corpus."""
         return _top(self, share)[ids]
 
+    def infrequent(self, share: float = 0.01) -> Ids:
+        """All keywords but the ``share`` most frequent, ascending."""
+        return np.flatnonzero(~_top(self, share)).astype(np.int32)
+
 
 @lru_cache(maxsize=16)
 def _tables(corpus: Corpus) -> tuple[Places, Dialects]:
