@@ -154,9 +154,9 @@ class Dispatcher:
     def replaced(self, router: GridRouter, held: Callable[[], RangeSurvey]) -> None:
         """Another table holds from now on; `held` tells the subscriptions there are."""
         self.router = router
-        if isinstance(self.known, Registered) and router.grid is not None:
-            if self.known.follow(router.grid):
-                return
+        known = self.known
+        if isinstance(known, Registered) and router.grid is not None and known.follow(router.grid):
+            return
         self.known = self._none_known()
         if self.known is not None:
             self.known.add(held())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -131,7 +131,8 @@ def run_constants(setting: Setting, say: Say) -> Iterator[Figure]:
 
 def workloads(country: str) -> list[Workload]:
     """Q1, Q2 and Q3 of a country; in the USA Q2 and Q3 by the other reading too."""
-    usual = [Workload(country, cast(Group, group)) for group in ("Q1", "Q2", "Q3")]
+    groups: tuple[Group, ...] = ("Q1", "Q2", "Q3")
+    usual = [Workload(country, group) for group in groups]
     others = [Workload(country, "Q2", "uniform"), Workload(country, "Q3", "uniform")]
     return usual + (others if country == "us" else [])
 

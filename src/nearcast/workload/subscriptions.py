@@ -25,8 +25,8 @@ from nearcast.workload.ragged import (
 
 AND, OR = 0, 1
 Group = Literal["Q1", "Q2", "Q3"]
-# PS2Stream gives a law of keywords for Q1 alone. Of Q2 it says that a query has at least one that is
-# not among the 1% most frequent terms, and that its keywords are less frequent. By one reading
+# PS2Stream gives a law of keywords for Q1 alone. Of Q2 it says that a query has at least one that
+# is not among the 1% most frequent terms, and that its keywords are less frequent. By one reading
 # words are drawn by frequency and one of them is made to be infrequent; by the other all are drawn
 # uniformly from the infrequent 99% of the lexicon.
 Rare = Literal["by-frequency", "uniform"]

@@ -180,6 +180,7 @@ def counted(t: GridTable, shard: int, s: RangeSurvey, sizes: Numbers) -> tuple[N
 
 @njit(lean=True)
 def add_corners(out: Numbers, left: int, low: int, right: int, high: int, value: int) -> None:
+    """Add to a rectangle of cells, all ends included, what `spread` then brings to each."""
     out[low, left] += value
     out[low, right + 1] -= value
     out[high + 1, left] -= value
