@@ -83,10 +83,10 @@ def check(setting: Setting) -> None:
 
 
 def limited(setting: Setting) -> Setting:
-    """The setting; with many queries one country, and one pass of what takes long."""
+    """The setting; with many queries one country, and two passes at most of what takes long."""
     if setting.queries <= _MANY:
         return setting
-    return replace(setting, countries=setting.countries[:1], passes=1)
+    return replace(setting, countries=setting.countries[:1], passes=min(setting.passes, 2))
 
 
 def make_stream(setting: Setting, workload: Workload) -> Stream:

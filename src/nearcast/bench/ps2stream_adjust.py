@@ -162,24 +162,35 @@ def days(
     course = course_of(setting, stream, constants)
     ways = tuple(Way(name, name) for name in selectors)
     for way, periods, checked in through(setting, course, ways, f"{what}, {mu:,} queries", say):
-        moves = [p for p in periods if p.moved is not None]
-        moved = [p.moved for p in moves if p.moved is not None]
         yield {
             "figure": "12, 14, 15",
             "selector": way.name,
             "queries": mu,
             "periods": len(periods),
-            "migrations": len(moves),
-            "cost_mb": _mean([m.bytes / 1e6 for m in moved]),
-            "moved_queries": _mean([float(m.copies) for m in moved]),
-            "select_ms": _mean([1e3 * p.select_seconds for p in moves]),
-            "migration_ms": _mean([1e3 * float(p.busy.max()) for p in moves]),
-            "looking_ms": _mean([1e3 * p.looking for p in moves]),
+            **migrations(periods),
             "later_than": {f"{ms:g} ms": round(late(periods, ms / 1e3), 6) for ms in LATE_MS},
             "balance": _mean([p.balance for p in periods]),
             **rates(periods, setting.dispatchers, PERIOD_S),
             **checked,
         }
+
+
+def migrations(periods: list[Period]) -> Figure:
+    """How many there were, and the mean of what each moved and took.
+
+    The time of one is that of whoever is busy longest with deciding, looking for what leaves,
+    writing, reading, inserting and dropping.
+    """
+    moves = [p for p in periods if p.moved is not None]
+    moved = [p.moved for p in moves if p.moved is not None]
+    return {
+        "migrations": len(moves),
+        "cost_mb": _mean([m.bytes / 1e6 for m in moved]),
+        "moved_queries": _mean([float(m.copies) for m in moved]),
+        "select_ms": _mean([1e3 * p.select_seconds for p in moves]),
+        "migration_ms": _mean([1e3 * float(p.busy.max()) for p in moves]),
+        "looking_ms": _mean([1e3 * p.looking for p in moves]),
+    }
 
 
 def late(periods: list[Period], limit: float) -> float:
@@ -235,7 +246,7 @@ def _mean(values: list[float]) -> float | None:
 def switching(setting: Setting, say: Say) -> Iterator[Figure]:
     """Q3 queries whose kind changes region by region, with and without adjustments."""
     mu = setting.mu("Q3") // 2
-    generations = max(setting.periods // 3, 2) if setting.passes > 1 else 2
+    generations = max(setting.periods // 3, 2) if setting.passes > 2 else 2
     constants = measured(setting, "Q3", mu)
     yield told_constants(setting, "STS-US-Q3, figure 16", mu, constants)
     course = course_of(setting, switched(setting, mu, generations), constants)
@@ -255,10 +266,9 @@ def switching(setting: Setting, say: Say) -> Iterator[Figure]:
             "by_period": [round(p.tuples / p.seconds(setting.dispatchers)) for p in periods],
             "uneven_by_period": [round(p.uneven, 3) for p in periods],
             "copies_by_period": [round(p.copies, 3) for p in periods],
-            "migrations": sum(p.moved is not None for p in periods),
+            **migrations(periods),
             "decisions": {kind: kinds.count(kind) for kind in sorted(set(kinds))},
             "cells": sum(len(d.cells) for p in periods for d in p.decisions if d.kind == MIGRATE),
-            "moved_mb": round(sum(p.moved.bytes for p in periods if p.moved) / 1e6, 2),
             **checked,
         }
 

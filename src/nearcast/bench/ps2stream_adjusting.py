@@ -33,7 +33,7 @@ from nearcast.routing.ps2stream.adjust.local import adjust
 from nearcast.routing.ps2stream.adjust.situation import Settings, Situation, loads_in
 from nearcast.routing.ps2stream.adjust.stats import DEFINITION_3, Costs
 from nearcast.routing.ps2stream.adjust.touched import touched_by, touched_of
-from nearcast.routing.ps2stream.balancing import fitted_to
+from nearcast.routing.ps2stream.balancing import as_counted, fitted_to
 from nearcast.routing.ps2stream.load import Constants
 from nearcast.wire.tables import numbers
 
@@ -188,11 +188,14 @@ class Adjusting:
             mine = taken(sample, done.routed[0][done.routed[1] == w])
             seen = Seen(mine, held, new, gone)
             told.append(gather_cells(table, w, seen, self.p, self.way.stored))
+        read = [self.entry * w.scanned for w in done.work]
         stats = [s for s, _ in told]
+        if not self.way.stored:
+            stats = as_counted(stats, read)
         c = self.constants
         costs = fitted_to(
             stats,
-            self.entry * sum(w.scanned for w in done.work),
+            sum(read),
             c.c2 * float(done.sent.sum()),
             0.5 * (c.c3 + c.c4) * float(done.updates.sum()),
         )

@@ -65,9 +65,10 @@ class Adjusting(GridRouter, CanBalance, CanReplan):
         """Section V-A; `global` leaves it out."""
         if balance.mode == GLOBAL:
             return None
-        stats, samples = zip(*(unpack_cells(t) for t in told), strict=True)
+        rows, samples = zip(*(unpack_cells(t) for t in told), strict=True)
+        stats = as_counted(list(rows), [c.checks for c in counts])
         settings = Settings(
-            fitted(list(stats), counts),
+            fitted(stats, counts),
             sigma=balance.threshold,
             aim=1.0,
             p=balance.cells,
@@ -75,8 +76,8 @@ class Adjusting(GridRouter, CanBalance, CanReplan):
             deeper=True,
         )
         table, came = self._fine(balance), sum(t["touched"].astype(np.int64) for t in told)
-        touched = touched_of(table, list(stats), np.asarray(came), settings.costs)
-        start = Situation(table, list(stats), join_samples(list(samples)), touched=touched)
+        touched = touched_of(table, stats, np.asarray(came), settings.costs)
+        start = Situation(table, stats, join_samples(list(samples)), touched=touched)
         end, decisions = adjust(start, settings, balance.rounds)
         if imbalance(loads_in(end, settings).tolist()) > balance.threshold:
             # A cell that is most of a shard's load: only words can divide it, at a price.
@@ -126,6 +127,21 @@ def fitted(stats: list[CellStats], counts: list[Counts]) -> Costs:
         sum(c.each for c in counts),
         sum(c.updates for c in counts),
     )
+
+
+def as_counted(stats: list[CellStats], checks: list[float]) -> list[CellStats]:
+    """Rows by which each shard has the share of all checks that it counted.
+
+    n_q is an estimate, and an index reads more than it where its cells are coarser.
+    """
+    pairs = [float((s.objects * s.held).sum()) for s in stats]
+    all_checks, all_pairs = sum(checks), sum(pairs)
+    if not (all_checks > 0.0 and all_pairs > 0.0):
+        return stats
+    return [
+        s._replace(held=s.held * (c / all_checks * all_pairs / p)) if p > 0.0 else s
+        for s, c, p in zip(stats, checks, pairs, strict=True)
+    ]
 
 
 def fitted_to(stats: list[CellStats], checks: float, each: float, changes: float) -> Costs:

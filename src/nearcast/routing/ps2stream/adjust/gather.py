@@ -25,6 +25,9 @@ from nearcast.routing.ps2stream.adjust.stats import (
 from nearcast.routing.tornado.table import sample_costs
 
 SAMPLED = 4096  # objects that a shard tells of, at most
+# Objects that n_q is counted for, at most: few in a cell say little, for some hold words that very
+# many ask for.
+CHECKED = 65_536
 
 
 def gather_cells(
@@ -71,7 +74,7 @@ def gather_cells(
 def _checks(table: GridTable, objects: Sample, held: RangeSurvey, cells: int) -> Reals:
     """The mean of q_l (equation 1 of Tornado) in each cell, by a sample; where it has no object,
     the mean of all."""
-    sample, _ = thinned(objects, SAMPLED)
+    sample, _ = thinned(objects, CHECKED)
     found = sample_costs(table, sample, held, 0).ravel().astype(np.float64)
     seen = np.bincount(cells_at(table, frozen(sample.x), frozen(sample.y)), minlength=cells)
     usual = found.sum() / max(len(sample.x), 1)
