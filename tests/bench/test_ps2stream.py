@@ -34,7 +34,7 @@ from nearcast.cli import main
 from nearcast.model.errors import NearcastError
 from nearcast.routing import GridRouter
 
-TINY = Setting(600, 400, 3, 2, scaling=(2, 3), countries=("us",), periods=2, passes=2)
+TINY = Setting(600, 400, 3, 2, scaling=(2, 3), countries=("us",), periods=2, passes=1)
 
 
 def quiet(_: str) -> None:

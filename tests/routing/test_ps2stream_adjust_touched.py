@@ -37,7 +37,7 @@ def by_space(table: GridTable) -> GridTable:
     first: Any = np.zeros(1)
     return sealed(
         table._replace(
-            cells=(line + column // 2) % SHARDS, map_offsets=first, map_words=none,
+            cells=np.asarray((line + column // 2) % SHARDS, np.int32), map_offsets=first, map_words=none,
             map_shards=none, worker_offsets=first, workers=none,
         )
     )  # fmt: skip
