@@ -37,8 +37,8 @@ def by_space(table: GridTable) -> GridTable:
     first: Any = np.zeros(1)
     return sealed(
         table._replace(
-            cells=np.asarray((line + column // 2) % SHARDS, np.int32), map_offsets=first, map_words=none,
-            map_shards=none, worker_offsets=first, workers=none,
+            cells=np.asarray((line + column // 2) % SHARDS, np.int32), map_offsets=first,
+            map_words=none, map_shards=none, worker_offsets=first, workers=none,
         )
     )  # fmt: skip
 

@@ -130,11 +130,14 @@ def run_constants(setting: Setting, say: Say) -> Iterator[Figure]:
 
 
 def workloads(country: str) -> list[Workload]:
-    """Q1, Q2 and Q3 of a country; in the USA Q2 and Q3 by the other reading too."""
+    """Q1, Q2 and Q3 of a country; in the USA Q2 and Q3 by the other reading too, and Q2 with tweets
+    whose words depend on each other."""
     groups: tuple[Group, ...] = ("Q1", "Q2", "Q3")
     usual = [Workload(country, group) for group in groups]
+    if country != "us":
+        return usual
     others = [Workload(country, "Q2", "uniform"), Workload(country, "Q3", "uniform")]
-    return usual + (others if country == "us" else [])
+    return [*usual, *others, Workload("us-topics", "Q2")]
 
 
 def run_group(
@@ -190,6 +193,8 @@ def run(setting: Setting, say: Say) -> Iterator[Figure]:
 
     if wanted & {"6", "7", "8", "9", "10"}:
         for workload in (w for country in setting.countries for w in workloads(country)):
+            if workload.country not in setting.countries and setting.queries > _MANY:
+                continue
             baselines = "6" in wanted and workload.group != "Q3"
             every = (*TEXT, *SPACE, HYBRID) if baselines else CHOSEN
             both = layouts(every, PAPER) + layouts((METRIC, HYBRID), ENGINE)

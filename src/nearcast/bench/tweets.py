@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.bench.dealt import Step, Stream, sample_of
-from nearcast.workload.corpora import TWEETS_UK, TWEETS_US
+from nearcast.workload.corpora import TWEETS_UK, TWEETS_US, TWEETS_US_TOPICS
 from nearcast.workload.corpus import Corpus, Objects
 from nearcast.workload.mix import OBJECTS_AN_UPDATE, updates
 from nearcast.workload.ragged import expand, offsets_of
@@ -23,7 +23,7 @@ from nearcast.workload.subscriptions import (
 from nearcast.workload.tables import publish_rows, subscribe_rows, unsubscribe_rows
 from nearcast.workload.tornado import condensed_objects, tweet_subscriptions
 
-CORPORA = {"us": TWEETS_US, "uk": TWEETS_UK}
+CORPORA = {"us": TWEETS_US, "uk": TWEETS_UK, "us-topics": TWEETS_US_TOPICS}
 SAMPLE = 20_000  # objects of the past that plans are made from
 _CHUNK = 250_000  # subscriptions made at once
 Numbers = NDArray[np.int64]
