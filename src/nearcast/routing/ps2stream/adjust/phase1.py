@@ -15,6 +15,7 @@ from nearcast.routing.ps2stream.adjust.situation import (
     Settings,
     Situation,
     follow,
+    loads_after,
     loads_in,
     reach,
 )
@@ -73,7 +74,7 @@ def _proposal(
     decision = Decision(
         kind, situation.version, origin, target, np.array([cell]), words, before, before, 0, 1, ""
     )
-    after = loads_in(follow(situation, decision, settings), settings)
+    after = loads_after(situation, decision, settings)
     if not _lowers(before, after, origin, target, settings.slack):
         return None
     row = row_of(stats, cell)

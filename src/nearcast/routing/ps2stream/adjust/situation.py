@@ -19,6 +19,7 @@ from nearcast.routing.ps2stream.adjust.stats import (
     row_of,
     take,
     without,
+    worker_load,
     worker_loads,
 )
 from nearcast.routing.ps2stream.adjust.text import count_owners
@@ -90,17 +91,26 @@ def loads_of(stats: list[CellStats], settings: Settings) -> Reals:
     return worker_loads(stats, settings.costs)
 
 
-def loads_in(situation: Situation, settings: Settings) -> Reals:
-    """The load of each shard in a situation, with the copies of updates that its table makes."""
-    touched = situation.touched
+def load_at(situation: Situation, shard: int, settings: Settings) -> float:
+    """The load of a shard, with the copies of updates that the table sends to it."""
+    stats, touched = situation.stats[shard], situation.touched
     if touched is None:
-        return loads_of(situation.stats, settings)
-    matching = worker_loads(situation.stats, settings.costs._replace(c3=0.0, c4=0.0))
-    copies = [
-        copies_at(situation.table, stats, touched.counts, shard)
-        for shard, stats in enumerate(situation.stats)
-    ]
-    return matching + touched.each * np.array(copies)
+        return worker_load(stats, settings.costs)
+    matching = worker_load(stats, settings.costs._replace(c3=0.0, c4=0.0))
+    return matching + touched.each * copies_at(situation.table, stats, touched.counts, shard)
+
+
+def loads_in(situation: Situation, settings: Settings) -> Reals:
+    """The load of each shard."""
+    return np.array([load_at(situation, n, settings) for n in range(len(situation.stats))])
+
+
+def loads_after(situation: Situation, decision: Decision, settings: Settings) -> Reals:
+    """What the loads `decision.before` become by a decision: those of two shards change."""
+    after, loads = follow(situation, decision, settings), decision.before.copy()
+    for shard in (decision.origin, decision.target):
+        loads[shard] = load_at(after, shard, settings)
+    return loads
 
 
 def reach(
