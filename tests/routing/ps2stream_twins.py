@@ -250,12 +250,12 @@ def node_split(w: World, n: Leaf, p: int) -> list[Leaf]:
     if p < 2:
         return [n]
     by_text = text_split(w, n, p)
-    if n.terms is not None or (n.text and loaded(by_text) == p):
+    if n.terms is not None or (n.text and w.discard and loaded(by_text) == p):
         return by_text
     by_space = space_split(w, n, p)
     if loaded(by_text) != loaded(by_space):
         return by_text if loaded(by_text) > loaded(by_space) else by_space
-    if n.text:
+    if n.text and w.discard:
         return by_text
     mean = sum(x.load for x in by_space) / len(by_space)
     return by_text if max(x.load for x in by_text) < mean else by_space

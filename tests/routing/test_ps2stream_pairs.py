@@ -11,7 +11,7 @@ from nearcast.routing import Sample
 from nearcast.routing.grid.survey import RangeSurvey
 from nearcast.routing.ps2stream.hybrid import Ps2Stream
 from nearcast.routing.ps2stream.nodes import root
-from nearcast.routing.ps2stream.pairs import drawn, pairs_of
+from nearcast.routing.ps2stream.pairs import drawn, pairs_of, weights_of
 from nearcast.routing.ps2stream.workload import lay_out
 
 places = st.integers(0, 6)
@@ -47,6 +47,17 @@ def test_rows_are_drawn_as_often_as_their_weight_says(weights: list[float]) -> N
     assert len(rows) == len(w)
     counts = np.bincount(rows, minlength=len(w))
     assert np.all(np.abs(counts - len(w) * w / max(w.sum(), 1e-9)) <= 2.0)
+
+
+def test_no_object_stands_for_all_others() -> None:
+    costs = np.zeros(1_000)
+    costs[500:] = 1.0
+    weights = weights_of(costs)
+    rows = drawn(weights)
+    assert (weights.mean() / weights[rows]).max() < 25.0
+    assert 0 not in rows  # the first is drawn no more often than any other
+    assert np.mean(rows < 500) == pytest.approx(0.025, abs=0.002)  # 0.05 of the mean, 0.5
+    assert weights_of(np.zeros(3)).tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_crowded_place_weighs_more_than_an_empty_one() -> None:

@@ -58,6 +58,21 @@ def test_the_published_vocabulary_is_reached_by_the_published_number_of_objects(
     assert reached / corpus.vocabulary > 0.99
 
 
+def test_words_of_a_topic_meet_and_keep_their_frequencies(rng: np.random.Generator) -> None:
+    usual = dataclasses.replace(RANGE6, locality=0.0)
+    corpus = dataclasses.replace(usual, topics=10, topical=0.8)
+    made = corpus.objects(20_000, rng)
+    long = np.flatnonzero(np.diff(made.offsets) > 1)
+    a, b = made.keywords[made.offsets[long]], made.keywords[made.offsets[long] + 1]
+    rare = (a >= 10) & (b >= 10)  # the ten most frequent words have no topic
+    same = np.mean(a[rare] % 10 == b[rare] % 10)
+    assert same == pytest.approx(0.8 * 0.8 + (1 - 0.8 * 0.8) * 0.1, abs=0.03)
+    drawn = np.bincount(made.keywords, minlength=corpus.vocabulary) / len(made.keywords)
+    blocks = drawn[10:1010].reshape(100, 10).sum(axis=1)
+    expected = usual.frequencies()[10:1010].reshape(100, 10).sum(axis=1)
+    assert blocks == pytest.approx(expected, rel=0.35)
+
+
 def test_frequencies_are_those_of_drawn_terms(rng: np.random.Generator) -> None:
     one = np.ones(200_000, dtype=np.int64)
     terms = RANGE6.terms(one, RANGE6.tiles_at_random(len(one), rng), rng)[1]

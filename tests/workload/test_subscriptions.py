@@ -63,6 +63,19 @@ def test_short_rows_keep_all_they_have(rng: np.random.Generator) -> None:
     assert chosen[-1] == 9
 
 
+def test_q2_by_the_other_reading(rng: np.random.Generator) -> None:
+    subs = range_subscriptions(PLACE, 5_000, rng, "Q2", rare="uniform")
+    assert not PLACE.frequent(subs.keywords).any()
+    others = PLACE.infrequent()
+    assert len(others) == PLACE.vocabulary - PLACE.vocabulary // 100
+    # Uniform: as many of the first half of the infrequent words as of the second.
+    assert np.mean(subs.keywords < others[len(others) // 2]) == pytest.approx(0.5, abs=0.03)
+    rows = np.repeat(np.arange(len(subs)), np.diff(subs.offsets))
+    assert len(set(zip(rows.tolist(), subs.keywords.tolist(), strict=True))) == len(rows)
+    both = range_subscriptions(PLACE, 2_000, rng, "Q3", rare="uniform")
+    assert PLACE.frequent(both.keywords).any()  # regions of kind Q1
+
+
 @pytest.mark.parametrize(("group", "longest_m"), [("Q1", 50_000.0), ("Q2", 100_000.0)])
 def test_range_recipe(group: Group, longest_m: float, rng: np.random.Generator) -> None:
     subs = range_subscriptions(TWEETS_UK, 10_000, rng, group)

@@ -89,8 +89,9 @@ def timed(seconds: Reals, at: int = 0) -> Iterator[None]:
     seconds[at] += clock() - started
 
 
-# How dispatchers send objects: as the engine does, or without those that nobody there can want.
-ENGINE, H2, SUMMARIES = "engine", "h2", "summaries"
+# How dispatchers send objects: as the engine does, by place alone (which is what the engine does
+# with a table that has no words), or only by words that queries there hang under.
+ENGINE, PLACE, H2, SUMMARIES = "engine", "place", "h2", "summaries"
 
 
 class Dispatcher:
@@ -105,7 +106,7 @@ class Dispatcher:
     def _none_known(self) -> Registered | Summaries | None:
         """H2, or summaries, without a subscription."""
         grid = getattr(self.router, "grid", None)
-        if grid is None or self.dispatch == ENGINE:
+        if grid is None or self.dispatch in (ENGINE, PLACE):
             return None
         if self.dispatch == SUMMARIES:
             return Summaries(grid, self.router.shards)
@@ -150,12 +151,15 @@ class Dispatcher:
             else:
                 self.known.remove(survey)
 
-    def replaced(self, router: GridRouter, held: RangeSurvey) -> None:
-        """Another table holds from now on, with `held` as the subscriptions there are."""
+    def replaced(self, router: GridRouter, held: Callable[[], RangeSurvey]) -> None:
+        """Another table holds from now on; `held` tells the subscriptions there are."""
         self.router = router
+        known = self.known
+        if isinstance(known, Registered) and router.grid is not None and known.follow(router.grid):
+            return
         self.known = self._none_known()
         if self.known is not None:
-            self.known.add(held)
+            self.known.add(held())
 
     @property
     def bytes(self) -> int:

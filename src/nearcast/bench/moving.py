@@ -66,7 +66,5 @@ def move(cluster: Cluster, table: GridTable, now: int) -> Moved:
                     index.apply(came, np.zeros(came.num_rows, np.int32))
             index.close()
     following = type(router)(m, data)
-    known = cluster.dispatcher.known is not None
-    held = join(survey_by(held_by(cluster, now))) if known else join([])
-    cluster.dispatcher.replaced(following, held)
+    cluster.dispatcher.replaced(following, lambda: join(survey_by(held_by(cluster, now))))
     return moved

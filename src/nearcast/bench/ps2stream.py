@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import get_args
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from nearcast.bench.dealt import ENGINE, H2, Figure, Say, Stream
+from nearcast.bench.dealt import ENGINE, H2, PLACE, Figure, Say, Stream
 from nearcast.bench.dealt_run import Layout, Oracle, agree, measure
 from nearcast.bench.tweets import ps2stream_tweets, stream_of
 from nearcast.model.errors import NearcastError
 from nearcast.routing.ps2stream.load import Constants
 from nearcast.routing.ps2stream.measure import measure_constants
-from nearcast.workload.subscriptions import Group
+from nearcast.wire.tables import OBJECTS, join
+from nearcast.workload.subscriptions import Group, Rare
 from nearcast.workload.tables import unsubscribe_rows
 
 HYBRID, METRIC, KD = "ps2stream", "text-metric", "space-kd"
@@ -29,9 +30,24 @@ SPACE = ("space-grid", KD, "space-r")
 CHOSEN = (METRIC, KD, HYBRID)  # of figure 7 on
 FIGURES = ("6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16")
 FEW = 100  # updates of a small step: with the objects between them 600 tuples
-_Q1_Q2: tuple[Group, Group] = ("Q1", "Q2")
+PAPER = "paper"  # how objects are sent: as in the paper, or as the engine does
 _DELETED = 5_000  # deletions that c4 is measured with
 _MEASURED = 100_000  # queries that constants are measured with, at most
+_MANY = 200_000  # queries from which on only the most telling is run
+
+
+class Workload(NamedTuple):
+    """Queries and tweets of one country. Q2's keywords may be read in two ways (`Rare`)."""
+
+    country: str
+    group: Group
+    rare: Rare = "by-frequency"
+
+    @property
+    def name(self) -> str:
+        """As the paper calls it."""
+        name = f"STS-{self.country.upper()}-{self.group}"
+        return name if self.rare == "by-frequency" else f"{name}-{self.rare}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +60,9 @@ class Setting:
     dispatchers: int = 4
     index: str = "gi2"
     scaling: tuple[int, ...] = (2, 4, 8, 16)  # workers of figure 11
+    countries: tuple[str, ...] = ("us", "uk")
     periods: int = 12  # of figures 12 to 16
+    passes: int = 3  # of figures 12 to 16; of each step and worker the least time counts
     seed: int = 7
     figures: tuple[str, ...] = FIGURES
 
@@ -53,8 +71,8 @@ class Setting:
         return self.queries // 2 if group == "Q1" else self.queries
 
 
-SMALL = Setting(2_000, 800, scaling=(2, 4), periods=2)
-FULL = Setting(10_000_000, 200_000, periods=24)
+SMALL = Setting(2_000, 800, scaling=(2, 4), countries=("us",), periods=2, passes=1)
+FULL = Setting(10_000_000, 200_000, countries=("us",), periods=24, passes=1)
 
 
 def check(setting: Setting) -> None:
@@ -64,53 +82,78 @@ def check(setting: Setting) -> None:
             raise NearcastError(f"bench: no figure {name!r}; there are {', '.join(FIGURES)}")
 
 
-def make_stream(setting: Setting, country: str, group: Group) -> Stream:
+def limited(setting: Setting) -> Setting:
+    """The setting; with many queries one country, and two passes at most of what takes long."""
+    if setting.queries <= _MANY:
+        return setting
+    return replace(setting, countries=setting.countries[:1], passes=min(setting.passes, 2))
+
+
+def make_stream(setting: Setting, workload: Workload) -> Stream:
     """The stream of a group: one step to warm up, four that count, small ones at the end."""
     changes, small = max(setting.changes // 4, 1), 11
-    tweets = ps2stream_tweets(
-        country, group, setting.mu(group), 5 * changes + small * FEW, setting.seed
-    )
+    country, group, rare = workload
+    total = 5 * changes + small * FEW
+    tweets = ps2stream_tweets(country, group, setting.mu(group), total, setting.seed, rare)
     return stream_of(tweets, 5, changes, small, FEW)
 
 
-def constants_for(setting: Setting, stream: Stream) -> Constants:
-    """c1 to c4 on this machine, for the stream's queries and objects."""
-    asked = stream.standing[0].slice(0, _MEASURED)
+def constants_for(
+    setting: Setting, standing: list[pa.RecordBatch], objects: pa.RecordBatch
+) -> Constants:
+    """c1 to c4 on this machine, for these queries and objects."""
+    asked = standing[0].slice(0, _MEASURED)
     n = min(_DELETED, asked.num_rows // 4)
     rows = np.random.default_rng(setting.seed).choice(asked.num_rows, n, replace=False)
     gone = unsubscribe_rows(asked.take(pa.array(np.sort(rows))), np.full(n, 1))
-    return measure_constants(setting.index, asked, gone, stream.steps[0].objects)
+    return measure_constants(setting.index, asked, gone, objects)
 
 
-def told_constants(setting: Setting, country: str, group: Group, c: Constants) -> Figure:
+def told_constants(setting: Setting, name: str, queries: int, c: Constants) -> Figure:
     """Constants as a line of results."""
     return {
         "figure": "constants",
-        "workload": f"STS-{country.upper()}-{group}",
+        "workload": name,
         "index": setting.index,
-        "queries": min(setting.mu(group), _MEASURED),
+        "queries": min(queries, _MEASURED),
         "microseconds": {k: float(f"{v:.4g}") for k, v in c._asdict().items() if k != "deletions"},
     }
 
 
 def run_constants(setting: Setting, say: Say) -> Iterator[Figure]:
     """Only c1 to c4 of Definition 1, for the groups of queries."""
-    for group in get_args(Group):
-        say(f"STS-US-{group}: measuring c1 to c4 …")
-        stream = make_stream(replace(setting, changes=16_000), "us", group)
-        yield told_constants(setting, "us", group, constants_for(setting, stream))
+    for workload in workloads("us"):
+        say(f"{workload.name}: measuring c1 to c4 …")
+        stream = make_stream(replace(setting, changes=16_000), workload)
+        c = constants_for(setting, stream.standing, stream.steps[0].objects)
+        yield told_constants(setting, workload.name, setting.mu(workload.group), c)
+
+
+def workloads(country: str) -> list[Workload]:
+    """Q1, Q2 and Q3 of a country; in the USA Q2 and Q3 by the other reading too, and Q2 with tweets
+    whose words depend on each other."""
+    groups: tuple[Group, ...] = ("Q1", "Q2", "Q3")
+    usual = [Workload(country, group) for group in groups]
+    if country != "us":
+        return usual
+    others = [Workload(country, "Q2", "uniform"), Workload(country, "Q3", "uniform")]
+    return [*usual, *others, Workload("us-topics", "Q2")]
 
 
 def run_group(
-    setting: Setting, country: str, group: Group, layouts: list[Layout], what: str, say: Say
+    setting: Setting, workload: Workload, layouts: list[Layout], what: str, say: Say
 ) -> Iterator[Figure]:
-    """Layouts side by side on the stream of one group, planned with constants measured on it."""
-    name = f"STS-{country.upper()}-{group}"
-    say(f"figure {what}: {name}, making {setting.mu(group):,} queries …")
-    stream = make_stream(setting, country, group)
+    """Layouts side by side on the stream of one group, planned with constants measured on it.
+
+    A layout that divides by space sends as in the paper and as the engine at once: by place.
+    """
+    name = workload.name
+    say(f"figure {what}: {name}, making {setting.mu(workload.group):,} queries …")
+    stream = make_stream(setting, workload)
     oracle, survey = Oracle(stream), stream.survey()
-    constants = constants_for(setting, stream)
-    yield told_constants(setting, country, group, constants)
+    objects = join([s.objects for s in stream.steps], OBJECTS)
+    constants = constants_for(setting, stream.standing, objects)
+    yield told_constants(setting, name, setting.mu(workload.group), constants)
     told: list[Figure] = []
     for layout in layouts:
         say(f"figure {what}: {name}, {layout.router}, {layout.workers} workers …")
@@ -122,31 +165,42 @@ def run_group(
         layout = replace(layout, parameters=tuple(known.items()))
         told.append({"figure": what, "workload": name} | measure(layout, stream, survey, oracle))
         agree(told)
-        yield told[-1]
+        for way in {H2: (PAPER,), PLACE: (PAPER, ENGINE), ENGINE: (ENGINE,)}[layout.dispatch]:
+            yield told[-1] | {"sent_as": way}
+
+
+def sends(router: str, way: str) -> str:
+    """How the dispatcher of a router sends objects.
+
+    H2 belongs to the grid^t (IV-C). Text-partitioning distributes by the terms of queries, which
+    is H2 of one cell; space-partitioning by place alone (VI-B).
+    """
+    if router in SPACE:
+        return PLACE
+    return H2 if way == PAPER else ENGINE
 
 
 def run(setting: Setting, say: Say) -> Iterator[Figure]:
     """Figures 6 to 11."""
+    setting = limited(setting)
     wanted = set(setting.figures)
 
-    def layouts(names: tuple[str, ...], ways: tuple[str, ...], workers: int = 0) -> list[Layout]:
+    def layouts(names: tuple[str, ...], way: str, workers: int = 0) -> list[Layout]:
         m = workers or setting.workers
         return [
-            Layout(name, setting.index, m, setting.dispatchers, way)
-            for way in ways
-            for name in names
+            Layout(name, setting.index, m, setting.dispatchers, sends(name, way)) for name in names
         ]
 
     if wanted & {"6", "7", "8", "9", "10"}:
-        every: tuple[str, ...] = CHOSEN
-        if "6" in wanted:
-            every = (*TEXT, *SPACE, HYBRID)
-        # Once as the paper's dispatchers send, by H2; once as the engine does, without it.
-        for group in _Q1_Q2:
-            both = layouts(every, (H2,)) + layouts(CHOSEN, (ENGINE,))
-            yield from run_group(setting, "us", group, both, "6-10", say)
-        yield from run_group(setting, "us", "Q3", layouts(CHOSEN, (H2, ENGINE)), "6-10", say)
+        for workload in (w for country in setting.countries for w in workloads(country)):
+            if workload.country not in setting.countries and setting.queries > _MANY:
+                continue
+            baselines = "6" in wanted and workload.group != "Q3"
+            every = (*TEXT, *SPACE, HYBRID) if baselines else CHOSEN
+            both = layouts(every, PAPER) + layouts((METRIC, HYBRID), ENGINE)
+            yield from run_group(setting, workload, both, "6-10", say)
     if "11" in wanted:
-        for group in _Q1_Q2:
-            more = [one for m in setting.scaling for one in layouts(CHOSEN, (H2,), m)]
-            yield from run_group(setting, "uk", group, more, "11", say)
+        for workload in workloads("uk")[:2]:
+            more = [one for m in setting.scaling for one in layouts(CHOSEN, PAPER, m)]
+            told = run_group(setting, workload, more, "11", say)
+            yield from (t for t in told if t.get("sent_as") != ENGINE)

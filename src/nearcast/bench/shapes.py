@@ -10,7 +10,7 @@ from nearcast.bench.dealt import Figure
 
 
 def claim(figure: str, text: str, held: bool, **values: Any) -> Figure:
-    """A claim about a figure of a paper."""
+    """A claim about a figure of a paper. `vacuous=True`: there was nothing to judge it by."""
     return {"claim": text, "figure": figure, "held": bool(held), **values}
 
 
@@ -39,14 +39,17 @@ def claims_table(told: Iterable[Figure]) -> str:
     rows = ["| figure | claim | held | values |", "|---|---|---|---|"]
     for t in told:
         if "claim" in t:
-            known = {k: v for k, v in t.items() if k not in ("claim", "figure", "held", "command")}
+            hidden = ("claim", "figure", "held", "command", "vacuous")
+            known = {k: v for k, v in t.items() if k not in hidden}
             values = "; ".join(f"{k} {_plain(v)}" for k, v in known.items())
-            rows.append(f"| {t['figure']} | {t['claim']} | {_word(t['held'])} | {values} |")
+            rows.append(f"| {t['figure']} | {t['claim']} | {_word(t)} | {values} |")
     return "\n".join([*rows, ""])
 
 
-def _word(held: bool) -> str:
-    return "held" if held else "**not held**"
+def _word(told: Figure) -> str:
+    if told.get("vacuous"):
+        return "says nothing here"
+    return "held" if told["held"] else "**not held**"
 
 
 def _plain(value: Any) -> str:

@@ -9,12 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.bench.dealt import Step, Stream, sample_of
-from nearcast.workload.corpora import TWEETS_UK, TWEETS_US
+from nearcast.workload.corpora import TWEETS_UK, TWEETS_US, TWEETS_US_TOPICS
 from nearcast.workload.corpus import Corpus, Objects
 from nearcast.workload.mix import OBJECTS_AN_UPDATE, updates
 from nearcast.workload.ragged import expand, offsets_of
 from nearcast.workload.subscriptions import (
     Group,
+    Rare,
     Subscriptions,
     q3_regions,
     range_subscriptions,
@@ -22,7 +23,7 @@ from nearcast.workload.subscriptions import (
 from nearcast.workload.tables import publish_rows, subscribe_rows, unsubscribe_rows
 from nearcast.workload.tornado import condensed_objects, tweet_subscriptions
 
-CORPORA = {"us": TWEETS_US, "uk": TWEETS_UK}
+CORPORA = {"us": TWEETS_US, "uk": TWEETS_UK, "us-topics": TWEETS_US_TOPICS}
 SAMPLE = 20_000  # objects of the past that plans are made from
 _CHUNK = 250_000  # subscriptions made at once
 Numbers = NDArray[np.int64]
@@ -101,12 +102,14 @@ class Tweets:
         return pa.concat_batches(parts).take(pa.array(order))
 
 
-def ps2stream_tweets(country: str, group: Group, mu: int, changes: int, seed: int) -> Tweets:
+def ps2stream_tweets(
+    country: str, group: Group, mu: int, changes: int, seed: int, rare: Rare = "by-frequency"
+) -> Tweets:
     """STS-US or STS-UK with queries of a group."""
     corpus = CORPORA[country]
 
     def asking(n: int, rng: np.random.Generator) -> Subscriptions:
-        return range_subscriptions(corpus, n, rng, group)
+        return range_subscriptions(corpus, n, rng, group, rare=rare)
 
     return Tweets(corpus, mu, changes, seed, asking)
 

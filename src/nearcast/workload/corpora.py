@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nearcast.workload.corpus import Corpus
 
 _USA = (-124.8, 24.5, -66.9, 49.4)
@@ -27,6 +29,10 @@ TWEETS_US = Corpus(
     name="tweets-us", vocabulary=2_225_654, mean_keywords=5.51, bounds=_USA,
     cardinality=280_000_000, seed=103,
 )  # fmt: skip
+
+# The same with words that depend on each other, as real ones do: which divisions of the lexicon
+# keep the words of a tweet together is a question only then.
+TWEETS_US_TOPICS = replace(TWEETS_US, name="tweets-us-topics", topics=64, topical=0.8)
 
 TWEETS_UK = Corpus(
     name="tweets-uk", vocabulary=2_225_654, mean_keywords=5.51, bounds=_BRITAIN,
@@ -77,4 +83,6 @@ CITY = Corpus(
     background=0.15, tiles=3, locality=0.4, names=_NAMES, centres=tuple(DISTRICTS.values()),
 )  # fmt: skip
 
-CORPORA = {c.name: c for c in (PLACE, TWITTER, TWEETS_US, TWEETS_UK, RANGE6, CITY)}
+CORPORA = {
+    c.name: c for c in (PLACE, TWITTER, TWEETS_US, TWEETS_US_TOPICS, TWEETS_UK, RANGE6, CITY)
+}

@@ -36,7 +36,10 @@ class Corpus:
     distinct words, ``mean_keywords`` on average. Places are ``clusters`` Gaussians whose weights
     fall with ``cluster_exponent`` and whose widths vary around ``spread_m`` metres, plus a uniform
     ``background`` share. Each of ``tiles`` x ``tiles`` regions re-ranks a ``locality`` share of
-    the vocabulary. ``cardinality`` is the published size of the data set, for whoever wants all.
+    the vocabulary. With ``topics``, an object has one of them, and a ``topical`` share of its words
+    are of that topic: words of about the same frequency belong to different topics, so that which
+    words meet changes, but hardly how often each occurs. ``cardinality`` is the published size of
+    the data set, for whoever wants all.
     """
 
     name: str
@@ -53,6 +56,8 @@ class Corpus:
     background: float = 0.1
     tiles: int = 8
     locality: float = 0.3
+    topics: int = 0
+    topical: float = 0.0
     planar: bool = False
     names: tuple[str, ...] = ()
     centres: tuple[tuple[float, float], ...] = ()
@@ -73,7 +78,8 @@ class Corpus:
         lon, lat, tile = self.places(n, rng)
         # Capped far above any mean in use, so that short rows stay cheap to keep distinct.
         counts = 1 + np.minimum(rng.poisson(self.mean_keywords - 1.0, n), self.vocabulary // 2 - 1)
-        offsets, keywords = self.terms(counts.astype(np.int64), tile, rng)
+        topic = rng.integers(0, self.topics, n) if self.topics else None
+        offsets, keywords = self.terms(counts.astype(np.int64), tile, rng, topic)
         return Objects(lon, lat, offsets, keywords)
 
     def places(self, n: int, rng: np.random.Generator) -> tuple[Floats, Floats, Longs]:
@@ -85,14 +91,30 @@ class Corpus:
         weights = _tables(self)[0].tile_weights()
         return rng.choice(len(weights), n, p=weights / weights.sum())
 
-    def terms(self, counts: Longs, tile: Longs, rng: np.random.Generator) -> tuple[Longs, Ids]:
+    def terms(
+        self, counts: Longs, tile: Longs, rng: np.random.Generator, topic: Longs | None = None
+    ) -> tuple[Longs, Ids]:
         """For each row ``counts`` distinct keywords as used in ``tile``: offsets and ids."""
         dialects = _tables(self)[1]
         offsets = offsets_of(counts)
-        tiles = tile[rows_of(offsets)]
-        keywords = dialects.draw(tiles, rng)
-        make_distinct(keywords, offsets, lambda indexes: dialects.draw(tiles[indexes], rng))
+        rows = rows_of(offsets)
+
+        def draw(rows: Longs) -> Ids:
+            ranks = dialects.law.draw(len(rows), rng)
+            if topic is not None:
+                ranks = self._on_topic(ranks, topic[rows], rng)
+            return dialects.words(ranks, tile[rows])
+
+        keywords = draw(rows)
+        make_distinct(keywords, offsets, lambda indexes: draw(rows[indexes]))
         return offsets, keywords
+
+    def _on_topic(self, ranks: Longs, topic: Longs, rng: np.random.Generator) -> Longs:
+        """Some of the ranks moved to the one of their topic among as many neighbours as there are
+        topics. The most frequent words, fewer than topics, belong to none."""
+        own = ranks - ranks % self.topics + topic
+        some = (rng.random(len(ranks)) < self.topical) & (ranks >= self.topics)
+        return np.where(some & (own < self.vocabulary), own, ranks)
 
     def words(self, ids: Ids) -> pa.StringArray:
         """The keywords with these ids, as text."""
@@ -108,6 +130,10 @@ class Corpus:
     def frequent(self, ids: Ids, share: float = 0.01) -> Flags:
         """Which of ``ids`` are among the ``share`` most frequent keywords of the whole corpus."""
         return _top(self, share)[ids]
+
+    def infrequent(self, share: float = 0.01) -> Ids:
+        """All keywords but the ``share`` most frequent, ascending."""
+        return np.flatnonzero(~_top(self, share)).astype(np.int32)
 
 
 @lru_cache(maxsize=16)

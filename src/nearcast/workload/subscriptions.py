@@ -11,10 +11,25 @@ import numpy.typing as npt
 
 from nearcast.workload.corpus import Corpus
 from nearcast.workload.places import grid_cells, units_a_metre
-from nearcast.workload.ragged import Flags, Floats, Ids, Longs, offsets_of, positions_of, rows_of
+from nearcast.workload.ragged import (
+    Flags,
+    Floats,
+    Ids,
+    Longs,
+    expand,
+    make_distinct,
+    offsets_of,
+    positions_of,
+    rows_of,
+)
 
 AND, OR = 0, 1
 Group = Literal["Q1", "Q2", "Q3"]
+# PS2Stream gives a law of keywords for Q1 alone. Of Q2 it says that a query has at least one that
+# is not among the 1% most frequent terms, and that its keywords are less frequent. By one reading
+# words are drawn by frequency and one of them is made to be infrequent; by the other all are drawn
+# uniformly from the infrequent 99% of the lexicon.
+Rare = Literal["by-frequency", "uniform"]
 
 _MAX_KNN_KEYWORDS = 5
 _Q1_SIDE_M = (1_000.0, 50_000.0)
@@ -72,12 +87,14 @@ def range_subscriptions(
     rng: np.random.Generator,
     group: Group = "Q1",
     q2_regions: Flags | None = None,
+    rare: Rare = "by-frequency",
 ) -> Subscriptions:
     """PS2Stream VI: a square around a random object's place, 1-3 keywords joined by AND or OR.
 
     Q1: side 1-50 km, keywords by the corpus's frequencies. Q2: side 1-100 km, at least one
-    keyword outside the 1% most frequent. Q3: 100 equal regions, each of one of these kinds
-    (``q2_regions``, by default `q3_regions`); VI-D changes some of them during the run.
+    keyword outside the 1% most frequent, chosen as ``rare`` says. Q3: 100 equal regions, each of
+    one of these kinds (``q2_regions``, by default `q3_regions`); VI-D changes some of them during
+    the run.
     Keywords do not depend on the place: in the paper only Q3 has regional preferences.
     """
     lon, lat, _ = corpus.places(n, rng)
@@ -88,7 +105,10 @@ def range_subscriptions(
         is_q2 = np.full(n, group == "Q2")
     counts = rng.integers(1, 3, n, endpoint=True)
     offsets, keywords = corpus.terms(counts, corpus.tiles_at_random(n, rng), rng)
-    _ensure_infrequent(corpus, offsets, keywords, is_q2, rng)
+    if rare == "uniform":
+        _all_infrequent(corpus, offsets, keywords, is_q2, rng)
+    else:
+        _ensure_infrequent(corpus, offsets, keywords, is_q2, rng)
     low = np.where(is_q2, _Q2_SIDE_M[0], _Q1_SIDE_M[0])
     high = np.where(is_q2, _Q2_SIDE_M[1], _Q1_SIDE_M[1])
     return Subscriptions(
@@ -153,6 +173,18 @@ def at_most(
     keep = np.ones(len(keywords), dtype=np.bool_)
     keep[long[order[places >= most]]] = False
     return offsets_of(np.minimum(counts, most)), keywords[keep]
+
+
+def _all_infrequent(
+    corpus: Corpus, offsets: Longs, keywords: Ids, rows: Flags, rng: np.random.Generator
+) -> None:
+    """In the flagged rows, replace all keywords by infrequent ones, each of them as likely."""
+    others = corpus.infrequent()
+    mine = np.flatnonzero(rows)
+    counts = np.diff(offsets)[mine]
+    fresh = rng.choice(others, int(counts.sum()))
+    make_distinct(fresh, offsets_of(counts), lambda indexes: rng.choice(others, len(indexes)))
+    keywords[expand(offsets[mine], counts)] = fresh
 
 
 def _ensure_infrequent(

@@ -34,9 +34,10 @@ from nearcast.routing.ps2stream.adjust.gather import (
     unpack_cells,
 )
 from nearcast.routing.ps2stream.adjust.local import adjust
-from nearcast.routing.ps2stream.adjust.situation import Settings, Situation, loads_of
+from nearcast.routing.ps2stream.adjust.situation import Settings, Situation, loads_in
 from nearcast.routing.ps2stream.adjust.stats import CellStats, Costs, Reals
 from nearcast.routing.ps2stream.adjust.strategies import Strategies, repartition
+from nearcast.routing.ps2stream.adjust.touched import touched_by, touched_of
 from nearcast.routing.tornado.table import sample_costs
 
 PLANNED = 5_000  # objects that each shard tells of for a plan, at most
@@ -53,7 +54,10 @@ class Adjusting(GridRouter, CanBalance, CanReplan):
 
     def gather(self, shard: int, period: Period, balance: Balance) -> Arrays:
         """Rows of cells, finer than the plan's where that has few."""
-        return pack_cells(*gather_cells(self._fine(balance), shard, period, balance.cells))
+        table = self._fine(balance)
+        came = touched_by(table, shard, period.inserted) + touched_by(table, shard, period.deleted)
+        rows = gather_cells(table, shard, period, balance.cells)
+        return pack_cells(*rows) | {"touched": came.astype(np.int32)}
 
     def rebalance(
         self, told: list[Arrays], counts: list[Counts], balance: Balance
@@ -61,24 +65,27 @@ class Adjusting(GridRouter, CanBalance, CanReplan):
         """Section V-A; `global` leaves it out."""
         if balance.mode == GLOBAL:
             return None
-        stats, samples = zip(*(unpack_cells(t) for t in told), strict=True)
+        rows, samples = zip(*(unpack_cells(t) for t in told), strict=True)
+        stats = as_counted(list(rows), [c.checks for c in counts])
         settings = Settings(
-            fitted(list(stats), counts),
+            fitted(stats, counts),
             sigma=balance.threshold,
             aim=1.0,
             p=balance.cells,
             selector=balance.selection.upper(),
             deeper=True,
         )
-        start = Situation(self._fine(balance), list(stats), join_samples(list(samples)))
+        table, came = self._fine(balance), sum(t["touched"].astype(np.int64) for t in told)
+        touched = touched_of(table, stats, np.asarray(came), settings.costs)
+        start = Situation(table, stats, join_samples(list(samples)), touched=touched)
         end, decisions = adjust(start, settings, balance.rounds)
-        if imbalance(loads_of(end.stats, settings).tolist()) > balance.threshold:
+        if imbalance(loads_in(end, settings).tolist()) > balance.threshold:
             # A cell that is most of a shard's load: only words can divide it, at a price.
             end, more = adjust(end, settings._replace(slack=balance.slack), balance.rounds)
             decisions += more
         if not decisions:
             return None
-        before, after = (loads_of(s.stats, settings) for s in (start, end))
+        before, after = (loads_in(s, settings) for s in (start, end))
         return Adjustment(end.table, [_told(d) for d in decisions], before, after)
 
     def gather_all(self, shard: int, period: Period) -> Arrays:
@@ -100,9 +107,8 @@ class Adjusting(GridRouter, CanBalance, CanReplan):
         surveys = [RangeSurvey(*(t[f"survey_{n}"] for n in RangeSurvey._fields)) for t in told]
         survey = join(surveys)
         table = self.prepare(sample, survey, self.given({}))
-        now, then = (
-            shard_loads(t, sample, survey, self.shards, counts) for t in (self.grid, table)
-        )
+        parts = [shard_parts(t, sample, survey, self.shards) for t in (self.grid, table)]
+        now, then = loads_by(parts, counts)
         found = repartition(Strategies(0), now, then, balance.threshold, balance.gain)
         if found is None:
             return None
@@ -115,15 +121,45 @@ class Adjusting(GridRouter, CanBalance, CanReplan):
 
 def fitted(stats: list[CellStats], counts: list[Counts]) -> Costs:
     """Constants of Definition 1 by which all cells together have the load that was counted."""
+    return fitted_to(
+        stats,
+        sum(c.checks for c in counts),
+        sum(c.each for c in counts),
+        sum(c.updates for c in counts),
+    )
+
+
+def as_counted(stats: list[CellStats], checks: list[float]) -> list[CellStats]:
+    """Rows by which each shard has the share of all checks that it counted.
+
+    n_q is an estimate, and an index reads more than it where its cells are coarser.
+    """
+    pairs = [float((s.objects * s.held).sum()) for s in stats]
+    all_checks, all_pairs = sum(checks), sum(pairs)
+    if not (all_checks > 0.0 and all_pairs > 0.0):
+        return stats
+    return [
+        s._replace(held=s.held * (c / all_checks * all_pairs / p)) if p > 0.0 else s
+        for s, c, p in zip(stats, checks, pairs, strict=True)
+    ]
+
+
+def fitted_to(stats: list[CellStats], checks: float, each: float, changes: float) -> Costs:
+    """Constants by which all cells together have these loads: by pairs of an object and what it is
+    held against, by objects as such, and by updates.
+
+    Rows count a subscription in each cell that it touches, and c1 of a whole index is not that of
+    a cell: only the sums are known.
+    """
     objects = sum(float(s.objects.sum()) for s in stats)
     pairs = sum(float((s.objects * s.held).sum()) for s in stats)
     updates = sum(float((s.inserted + s.deleted).sum()) for s in stats)
     c1, c2, c3 = (
         total / number if number > 0 else 0.0
         for total, number in (
-            (sum(c.checks for c in counts), pairs),
-            (sum(c.each for c in counts), objects),
-            (sum(c.updates for c in counts), updates),
+            (checks, pairs),
+            (each, objects),
+            (changes, updates),
         )
     )
     return Costs(c1, c2, c3, c3)
@@ -140,22 +176,28 @@ def _joined(told: list[Arrays]) -> Sample:
     )
 
 
-def shard_loads(
-    table: GridTable, sample: Sample, survey: RangeSurvey, shards: int, counts: list[Counts]
-) -> Reals:
-    """The load of each shard on a sample by a table: objects it gets, and what they are held
-    against there, weighted as all shards counted."""
+def shard_parts(table: GridTable, sample: Sample, survey: RangeSurvey, shards: int) -> Reals:
+    """[3, shards]: of a sample by a table, objects that each shard gets, what these are held
+    against there, and copies of subscriptions."""
     x, y, offsets, words = (frozen(a) for a in sample)
     rows, to = route_rows(table, x, y, offsets, words)
     placed, at = place_rows(table, survey)
-    objects, checks = np.zeros(shards), np.zeros(shards)
+    out = np.zeros((3, shards))
     for shard in range(shards):
         mine, held = taken(sample, rows[to == shard]), take(survey, placed[at == shard])
-        objects[shard] = len(mine.x)
-        checks[shard] = sample_costs(table, mine, held, 0).sum()
-    total, each = sum(c.objects for c in counts), sum(c.each for c in counts)
-    entries, found = sum(c.scanned for c in counts), sum(c.checks for c in counts)
-    return objects * (each / max(total, 1)) + checks * (found / max(entries, 1))
+        out[:, shard] = len(mine.x), sample_costs(table, mine, held, 0).sum(), len(held.conjunction)
+    return out
+
+
+def loads_by(parts: list[Reals], counts: list[Counts]) -> list[Reals]:
+    """The load of each shard by some tables, by the first of which it was counted.
+
+    By it, parts of each kind have the load that was counted of that kind: objects, checks, updates.
+    So a table that doubles the copies doubles what updates cost.
+    """
+    loads = [(c.each, c.checks, c.updates) for c in counts]
+    each = np.sum(loads, axis=0) / np.maximum(parts[0].sum(axis=1), 1.0)
+    return [np.asarray(each @ part) for part in parts]
 
 
 def _told(d: Decision) -> dict[str, Any]:

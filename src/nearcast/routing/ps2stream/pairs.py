@@ -14,6 +14,7 @@ from nearcast.kernels.ragged import frozen
 from nearcast.model.jit import njit
 from nearcast.routing.grid.survey import Numbers, Reals
 
+_LEAST = 0.05  # of the mean weight: a drawn object stands for at most 20
 _GOLDEN = (5.0**0.5 - 1.0) / 2.0  # its multiples are spread evenly
 
 
@@ -47,6 +48,16 @@ def _count(
     return out
 
 
+def weights_of(costs: Reals) -> Reals:
+    """Weights to draw by: what each costs, but none less than `_LEAST` of the mean.
+
+    One that weighs next to nothing is seldom drawn, but then stands for so many that it alone
+    decides what words the sample has.
+    """
+    mean = float(costs.mean())
+    return np.maximum(costs, _LEAST * mean) if mean > 0.0 else np.ones(len(costs))
+
+
 def drawn(weights: Reals) -> Numbers:
     """As many rows as there are, each about as often as its weight says, the same every time.
 
@@ -57,6 +68,6 @@ def drawn(weights: Reals) -> Numbers:
     if n == 0:
         return np.empty(0, np.int64)
     ends = np.cumsum(weights)
-    within = np.arange(n) * _GOLDEN % 1.0
+    within = (np.arange(n) + 0.5) * _GOLDEN % 1.0  # never at an end, or row 0 is always drawn
     at = (np.arange(n) + within) * (ends[-1] / n)
     return np.minimum(np.searchsorted(ends, at, side="right"), n - 1).astype(np.int64)

@@ -24,15 +24,17 @@ def partition_node(w: Workload, node: Node, p: int) -> list[Node]:
     or space: the one that makes more parts; otherwise by text if its largest part has less load
     than those by space have on average. Regions can be cut again until they are even, parts by
     text hardly. By the sums alone, as the paper has it, text-partitioning that puts all into one
-    part would win: nothing is copied.
+    part would win: nothing is copied. Where objects are sent by all of their words (no `discard`),
+    N_t is as N_s: that queries ask for other words than objects hold saves nothing then.
     """
     if p < 2:
         return [node]
     by_text = text_partition(w, node, p)
-    if node.terms is not None or (node.text and loaded(by_text) == p):
+    only = node.text and w.discard
+    if node.terms is not None or (only and loaded(by_text) == p):
         return by_text
     by_space = space_partition(w, node, p)
-    if node.text:
+    if only:
         return max(by_text, by_space, key=loaded)
     if loaded(by_space) != loaded(by_text):
         return max(by_space, by_text, key=loaded)

@@ -51,6 +51,20 @@ class Registered:
         """Subscriptions end; they must have been added."""
         self._counted.remove(_keys(self.table, self._shift, survey))
 
+    def follow(self, table: GridTable) -> bool:
+        """Go by another table from now on, if only owners are new in it; whether that is so.
+
+        H2 says which words are asked for in a cell; H1 of the table, whose they are.
+        """
+        old = self.table
+        same = old.cells.shape == table.cells.shape and all(
+            np.array_equal(getattr(old, name), getattr(table, name))
+            for name in ("bounds", "words", "counts")
+        )
+        if same:
+            self.table = table
+        return same
+
     def __len__(self) -> int:
         """Entries of H2 over all cells."""
         return len(self._counted)

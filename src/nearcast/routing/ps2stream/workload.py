@@ -17,7 +17,7 @@ from nearcast.index.posting import UNIVERSAL
 from nearcast.routing.base import Sample
 from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words, bounds_of, take
 from nearcast.routing.ps2stream.load import Constants, constants_of, load
-from nearcast.routing.ps2stream.pairs import drawn, pairs_of
+from nearcast.routing.ps2stream.pairs import drawn, pairs_of, weights_of
 
 Region = tuple[int, int, int, int]  # first column and row, behind the last column and row
 
@@ -106,7 +106,7 @@ def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -
         box = np.repeat(np.arange(len(box_query)), np.diff(hooks.offsets)[box_query])
         found = pairs_of(sample.x, sample.y, held, survey.boxes[box], term)
         read = found / max(float(found.mean()), 1e-9)
-        weights = max(constants.c2, 1e-9) + constants.c1 * total * read
+        weights = weights_of(constants.c2 + constants.c1 * total * read)
         rows = drawn(weights)
         stands_for = float(weights.mean()) / weights[rows]
         constants = constants._replace(c1=0.0, c2=float(weights.mean()))

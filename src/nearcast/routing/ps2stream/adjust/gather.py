@@ -25,16 +25,19 @@ from nearcast.routing.ps2stream.adjust.stats import (
 from nearcast.routing.tornado.table import sample_costs
 
 SAMPLED = 4096  # objects that a shard tells of, at most
+# Objects that n_q is counted for, at most: few in a cell say little, for some hold words that very
+# many ask for.
+CHECKED = 65_536
 
 
 def gather_cells(
-    table: GridTable, shard: int, period: Period, p: int
+    table: GridTable, shard: int, period: Period, p: int, stored: bool = False
 ) -> tuple[CellStats, CellObjects]:
     """One row for each cell where the shard saw an object or owns a subscription.
 
     n_q of a row is the mean number of subscriptions that an object of the cell is held against: an
-    index reads only those under its words. Words, and objects with theirs, only of the `p` most
-    loaded cells: Phase I looks at no other.
+    index reads only those under its words. `stored`: as in Definition 3, all that the cell holds.
+    Words, and objects with theirs, only of the `p` most loaded cells: Phase I looks at no other.
     """
     objects, held = period.objects, hooked(table, period.held)
     side = len(table.cells)
@@ -42,7 +45,9 @@ def gather_cells(
     came = np.bincount(at, minlength=side * side).astype(np.float64)
     sizes = sizes_of(period.held)
     count, size = (a.ravel() for a in counted(table, shard, held, sizes))
-    checks = _checks(table, objects, held, side * side)
+    checks = count.astype(np.float64)
+    if not stored:
+        checks = _checks(table, objects, held, side * side)
     new, gone = (
         counted(table, shard, s, np.zeros(len(s.conjunction), np.int64))[0].ravel()
         for s in (period.inserted, period.deleted)
@@ -69,7 +74,7 @@ def gather_cells(
 def _checks(table: GridTable, objects: Sample, held: RangeSurvey, cells: int) -> Reals:
     """The mean of q_l (equation 1 of Tornado) in each cell, by a sample; where it has no object,
     the mean of all."""
-    sample, _ = thinned(objects, SAMPLED)
+    sample, _ = thinned(objects, CHECKED)
     found = sample_costs(table, sample, held, 0).ravel().astype(np.float64)
     seen = np.bincount(cells_at(table, frozen(sample.x), frozen(sample.y)), minlength=cells)
     usual = found.sum() / max(len(sample.x), 1)
@@ -163,10 +168,10 @@ def counted(t: GridTable, shard: int, s: RangeSurvey, sizes: Numbers) -> tuple[N
         for b in range(s.box_offsets[row], s.box_offsets[row + 1]):
             left, right = column_of(t, s.boxes[b, 0]), column_of(t, s.boxes[b, 2])
             low, high = line_of(t, s.boxes[b, 1]), line_of(t, s.boxes[b, 3])
-            _corners(held, left, low, right, high, 1)
-            _corners(size, left, low, right, high, sizes[row])
-    _spread(held)
-    _spread(size)
+            add_corners(held, left, low, right, high, 1)
+            add_corners(size, left, low, right, high, sizes[row])
+    spread(held)
+    spread(size)
     for line in range(side):
         for column in range(side):
             if t.cells[line, column] != shard:
@@ -177,7 +182,8 @@ def counted(t: GridTable, shard: int, s: RangeSurvey, sizes: Numbers) -> tuple[N
 
 
 @njit(lean=True)
-def _corners(out: Numbers, left: int, low: int, right: int, high: int, value: int) -> None:
+def add_corners(out: Numbers, left: int, low: int, right: int, high: int, value: int) -> None:
+    """Add to a rectangle of cells, all ends included, what `spread` then brings to each."""
     out[low, left] += value
     out[low, right + 1] -= value
     out[high + 1, left] -= value
@@ -185,7 +191,7 @@ def _corners(out: Numbers, left: int, low: int, right: int, high: int, value: in
 
 
 @njit(lean=True)
-def _spread(out: Numbers) -> None:
+def spread(out: Numbers) -> None:
     """Sums of corners: the value of each cell."""
     for line in range(out.shape[0]):
         for column in range(1, out.shape[1]):

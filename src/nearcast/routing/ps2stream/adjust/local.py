@@ -7,7 +7,7 @@ import numpy as np
 from nearcast.routing.ps2stream.adjust.decisions import Decision
 from nearcast.routing.ps2stream.adjust.phase1 import phase1
 from nearcast.routing.ps2stream.adjust.phase2 import phase2
-from nearcast.routing.ps2stream.adjust.situation import Settings, Situation, follow, loads_of
+from nearcast.routing.ps2stream.adjust.situation import Settings, Situation, follow, loads_in
 from nearcast.routing.ps2stream.adjust.stats import Reals
 
 
@@ -24,11 +24,11 @@ def local_adjustment(situation: Situation, settings: Settings) -> tuple[Situatio
 
     (The situation as it should be afterwards, decisions in the order they are to be applied in.)
     """
-    pair = violation(loads_of(situation.stats, settings), settings.sigma)
+    pair = violation(loads_in(situation, settings), settings.sigma)
     if pair is None:
         return situation, []
     situation, decisions = phase1(situation, *pair, settings)
-    if violation(loads_of(situation.stats, settings)[list(pair)], settings.sigma) is not None:
+    if violation(loads_in(situation, settings)[list(pair)], settings.sigma) is not None:
         decision = phase2(situation, *pair, settings)
         if decision is not None:
             situation = follow(situation, decision, settings)

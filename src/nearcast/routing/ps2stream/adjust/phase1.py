@@ -15,8 +15,8 @@ from nearcast.routing.ps2stream.adjust.situation import (
     Settings,
     Situation,
     follow,
-    forecast,
-    loads_of,
+    loads_after,
+    loads_in,
     reach,
 )
 from nearcast.routing.ps2stream.adjust.stats import Reals, Words, cell_loads, row_of
@@ -70,11 +70,11 @@ def _proposal(
         words = split_words(situation, cell, origin, settings)
         if len(words) == 0:
             return None
-    before = loads_of(situation.stats, settings)
+    before = loads_in(situation, settings)
     decision = Decision(
         kind, situation.version, origin, target, np.array([cell]), words, before, before, 0, 1, ""
     )
-    after = loads_of(forecast(situation, decision, settings), settings)
+    after = loads_after(situation, decision, settings)
     if not _lowers(before, after, origin, target, settings.slack):
         return None
     row = row_of(stats, cell)

@@ -12,7 +12,7 @@ from nearcast.routing.ps2stream.adjust.gr import gr
 from nearcast.routing.ps2stream.adjust.ra import ra
 from nearcast.routing.ps2stream.adjust.selection import Selection
 from nearcast.routing.ps2stream.adjust.si import si
-from nearcast.routing.ps2stream.adjust.situation import Settings, Situation, forecast, loads_of
+from nearcast.routing.ps2stream.adjust.situation import Settings, Situation, loads_after, loads_in
 from nearcast.routing.ps2stream.adjust.stats import Numbers, Reals, cell_loads
 
 SELECTORS: dict[str, Callable[[Reals, Numbers, float, int], Selection]] = {
@@ -36,7 +36,7 @@ def phase2(situation: Situation, origin: int, target: int, settings: Settings) -
     worse off than w_o was, and the next adjustment would bring it back. Such a set is refused, and
     another chosen without its most loaded cell. Where no set reaches τ, all cells go that may.
     """
-    before = loads_of(situation.stats, settings)
+    before = loads_in(situation, settings)
     tau = load_to_move(before[origin], before[target], settings.aim or settings.sigma)
     stats = situation.stats[origin]
     loads = cell_loads(stats, settings.costs)
@@ -52,7 +52,7 @@ def phase2(situation: Situation, origin: int, target: int, settings: Settings) -
             MIGRATE, situation.version, origin, target, stats.cells[mine], stats.words[:0],
             before, before, int(stats.size[mine].sum()), steps, "",
         )  # fmt: skip
-        after = loads_of(forecast(situation, decision, settings), settings)
+        after = loads_after(situation, decision, settings)
         if max(after[origin], after[target]) < before[origin]:
             reason = _reason(decision, settings, float(loads[mine].sum()), tau, chosen)
             return decision._replace(after=after, reason=reason)

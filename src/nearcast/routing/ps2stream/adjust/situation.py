@@ -19,9 +19,11 @@ from nearcast.routing.ps2stream.adjust.stats import (
     row_of,
     take,
     without,
+    worker_load,
     worker_loads,
 )
 from nearcast.routing.ps2stream.adjust.text import count_owners
+from nearcast.routing.ps2stream.adjust.touched import Touched, copies_at
 
 
 class Settings(NamedTuple):
@@ -39,12 +41,16 @@ class Settings(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A table, and what its shards did in a period. `sample`: recent objects, for Phase I."""
+    """A table, and what its shards did in a period. `sample`: recent objects, for Phase I.
+
+    With `touched`, an update costs once at each shard that it is sent to; without, cell by cell.
+    """
 
     table: GridTable
     stats: list[CellStats]  # of each shard
     sample: CellObjects
     version: int = 0  # of the table
+    touched: Touched | None = None
 
 
 def follow(situation: Situation, decision: Decision, settings: Settings) -> Situation:
@@ -83,6 +89,28 @@ def forecast(situation: Situation, decision: Decision, settings: Settings) -> li
 def loads_of(stats: list[CellStats], settings: Settings) -> Reals:
     """The load of each shard."""
     return worker_loads(stats, settings.costs)
+
+
+def load_at(situation: Situation, shard: int, settings: Settings) -> float:
+    """The load of a shard, with the copies of updates that the table sends to it."""
+    stats, touched = situation.stats[shard], situation.touched
+    if touched is None:
+        return worker_load(stats, settings.costs)
+    matching = worker_load(stats, settings.costs._replace(c3=0.0, c4=0.0))
+    return matching + touched.each * copies_at(situation.table, stats, touched.counts, shard)
+
+
+def loads_in(situation: Situation, settings: Settings) -> Reals:
+    """The load of each shard."""
+    return np.array([load_at(situation, n, settings) for n in range(len(situation.stats))])
+
+
+def loads_after(situation: Situation, decision: Decision, settings: Settings) -> Reals:
+    """What the loads `decision.before` become by a decision: those of two shards change."""
+    after, loads = follow(situation, decision, settings), decision.before.copy()
+    for shard in (decision.origin, decision.target):
+        loads[shard] = load_at(after, shard, settings)
+    return loads
 
 
 def reach(
