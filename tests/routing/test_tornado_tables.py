@@ -15,6 +15,7 @@ from nearcast.routing.tornado.a_grid import partitions_of
 from nearcast.routing.tornado.decision import Decision, Move, partitions_after
 from nearcast.routing.tornado.pieces import grid_of
 from nearcast.routing.tornado.place import place_by_search
+from nearcast.routing.tornado.selective import Summaries
 from nearcast.routing.tornado.table import (
     after,
     sample_costs,
@@ -84,6 +85,35 @@ def test_costs_of_a_sample(log: Log, side: int, each: int) -> None:
             queries.append(((*low, *high), words))
     twin = twins.equation_1(side, objects, queries, each)
     assert sample_costs(table, sample, survey, each).tolist() == twin
+
+
+@quick
+@given(logs(), st.integers(1, 6), st.integers(1, 4), st.data())
+def test_summaries_send_what_may_match(
+    log: Log, side: int, shards: int, data: st.DataObject
+) -> None:
+    sample, survey = sample_of(log), survey_of(log)
+    table = tornado_table(sample, survey, BOUNDS, side, shards)
+    summaries = Summaries(table, shards)
+    summaries.add(survey)
+    rows, at = gt.place_rows(table, survey)
+    over = data.draw(st.sets(st.integers(0, max(len(rows) - 1, 0)), max_size=len(rows)))
+    for i in over:  # copies end one by one
+        summaries.ended(int(at[i]), sv.take(survey, rows[i : i + 1]))
+    held: dict[int, set[int]] = {shard: set() for shard in range(shards)}
+    for i in set(range(len(rows))) - over:
+        own, end = survey.word_offsets[rows[i] : rows[i] + 2].tolist()
+        first, stop = gt.hooks(table, survey.words, own, end, bool(survey.conjunction[rows[i]]))
+        held[int(at[i])] |= set(survey.words[first:stop].tolist() or [3])
+    routed = pairs(gt.route_rows(table, *sample))
+    wanted = []
+    for row, shard in routed:
+        own, end = sample.word_offsets[row : row + 2].tolist()
+        if held[shard] & {3, *sample.words[own:end].tolist()}:
+            wanted.append((row, shard))
+    assert pairs(summaries.wanted(*sample)) == wanted
+    assert sum(s.checked for s in summaries.of) == len(routed)
+    assert sum(s.dropped for s in summaries.of) == len(routed) - len(wanted)
 
 
 @quick

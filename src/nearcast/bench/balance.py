@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Setting:
     """One experiment."""
 
     stream: Shifting = field(default_factory=Shifting)
-    batches: int = 48  # three jumps
+    batches: int = 60  # three jumps
     shards: int = 4
     strategies: tuple[str, ...] = ("ps2stream", "tornado")
     modes: tuple[str, ...] = ("off", "auto")
@@ -155,12 +155,22 @@ class Running:
         }
 
 
+def _load(setting: Setting, strategy: str, folder: Path, hashes: NDArray[np.uint64]) -> None:
+    """Run something small, so that no batch waits for kernels; the engine does so at its start."""
+    stream = Shifting(queries=400, batch=300, phase=3, side_max=0.2, churn=setting.stream.churn)
+    small = replace(setting, stream=stream, balance={"least": 0, "threshold": 1.0, "beta": 0.0})
+    running = Running(small, strategy, "auto", folder)
+    for n in range(3 * stream.phase):
+        running.batch(n, splits_of(stream, n, hashes), lambda _: None)
+
+
 def measure(
     setting: Setting, strategy: str, say: Callable[[str], None]
 ) -> Iterator[dict[str, Any]]:
     """All modes side by side, batch by batch: what the machine does else falls on all of them."""
     hashes = word_hashes()
     with tempfile.TemporaryDirectory(prefix="nearcast-balance-") as folder:
+        _load(setting, strategy, Path(folder, "first"), hashes)
         running = [Running(setting, strategy, m, Path(folder, m)) for m in setting.modes]
         for n in range(setting.batches):
             splits = splits_of(setting.stream, n, hashes)

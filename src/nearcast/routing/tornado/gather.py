@@ -17,6 +17,7 @@ from nearcast.kernels.ragged import frozen
 from nearcast.routing.balance import Counts, Period, thinned
 from nearcast.routing.dkm.arrays import Arrays
 from nearcast.routing.grid.cells import cells_at, hooked
+from nearcast.routing.grid.survey import take
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.tornado.a_grid import Partitions
 from nearcast.routing.tornado.aggregates import Aggregates, add_queries, new_aggregates
@@ -26,6 +27,7 @@ from nearcast.routing.tornado.refit import outside
 from nearcast.routing.tornado.table import ranges_of, sample_costs
 
 SAMPLED = 4096  # objects whose q_l is counted; of more, every n-th stands for n
+QUERIES = 65_536  # held against them, likewise
 UNIT = 100.0  # costs are whole numbers of this part of a load
 
 
@@ -74,7 +76,11 @@ def _by_cell(table: GridTable, period: Period) -> tuple[Costs, Costs]:
     """q_l and objects of every cell."""
     side = len(table.cells)
     sample, step = thinned(period.objects, SAMPLED)
-    checks = step * sample_costs(table, sample, hooked(table, period.held), 0)
+    every = -(-len(period.held.conjunction) // QUERIES) or 1
+    held = period.held
+    if every > 1:
+        held = take(held, np.arange(0, len(held.conjunction), every))
+    checks = step * every * sample_costs(table, sample, hooked(table, held), 0)
     at = cells_at(table, frozen(period.objects.x), frozen(period.objects.y))
     return checks, np.bincount(at, minlength=side * side).reshape(side, side)
 
