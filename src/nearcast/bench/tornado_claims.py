@@ -82,8 +82,7 @@ def _ratios(points: list[Figure], key: str, a: str, b: str) -> list[float]:
 
 def _middle(values: Sequence[float]) -> float:
     """What a claim is judged by: the median of the passes."""
-    found: float = median(values)
-    return found
+    return float(median(values))
 
 
 def _routing(told: list[Figure]) -> Iterator[Figure]:
@@ -137,7 +136,8 @@ def _workloads(told: list[Figure]) -> Iterator[Figure]:
 
 def _spread(points: list[Figure]) -> float:
     """The fastest pass over the slowest, at the point where that is most."""
-    return round(max(max(p["by_pass"]) / min(p["by_pass"]) for p in points), 2)
+    widest: float = max(max(p["by_pass"]) / min(p["by_pass"]) for p in points)
+    return round(widest, 2)
 
 
 def _adaptivity(told: list[Figure]) -> Iterator[Figure]:
