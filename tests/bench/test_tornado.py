@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.bench import tornado
+from nearcast.bench import tornado, tornado_adapt
 from nearcast.bench.commands import Options, run_paper
 from nearcast.bench.dealt import ENGINE, SUMMARIES, Figure
 from nearcast.bench.dealt_run import PASSES
@@ -20,6 +20,7 @@ from nearcast.bench.tornado_routing import A_GRID, R_TREE, run_routing
 from nearcast.bench.tornado_routing import UNIFORM as GRID
 from nearcast.cli import main
 from nearcast.model.errors import NearcastError
+from nearcast.routing.tornado.balance import Settings
 from nearcast.workload.corpora import TWEETS_US
 
 TINY = Setting(1_500, 600, evaluators=4, units=2, rounds=3)
@@ -31,7 +32,10 @@ def quiet(_: str) -> None:
 
 @pytest.fixture(scope="module")
 def told() -> list[Figure]:
-    return [*tornado.run(TINY, quiet), *run_routing(TINY, quiet), *run_adapt(TINY, quiet)]
+    with pytest.MonkeyPatch.context() as patch:  # as if moves cost nothing: so few objects
+        patch.setattr(tornado_adapt, "BALANCE", Settings(0.0, 1.1))
+        adapted = list(run_adapt(TINY, quiet))
+    return [*tornado.run(TINY, quiet), *run_routing(TINY, quiet), *adapted]
 
 
 def of(told: list[Figure], figure: str) -> list[Figure]:
