@@ -128,8 +128,32 @@ def test_shifts_do_not_show(axis: str, memory: Path) -> None:
 @pytest.mark.parametrize("mode", ["global", "auto"])
 @pytest.mark.parametrize("strategy", ["tornado", "tornado-uniform"])
 def test_new_partitions_do_not_show(strategy: str, mode: str, memory: Path) -> None:
-    balance = Balance(mode=mode, beta=0.0, **EAGER)
+    balance = Balance(mode=mode, beta=0.0, rectangles=1, **EAGER)
     assert random_runs(memory, strategy, balance, "time", 1)["new partitions"]
+
+
+@pytest.mark.parametrize(("rectangles", "order"), [(2, "time"), (8, "arrival")])
+def test_shards_of_several_rectangles_do_not_show(
+    rectangles: int, order: Order, memory: Path
+) -> None:
+    balance = Balance(mode="auto", beta=0.0, rectangles=rectangles, **EAGER)
+    kinds = random_runs(memory, "tornado", balance, order, 2)
+    assert {"split", "hand-over", "split/merge"} & set(kinds), kinds
+
+
+def test_new_bounds_do_not_show(memory: Path) -> None:
+    """The plan is made in one place, then all goes on far from it."""
+    rng = Random("bounds")
+    events = []
+    for n in range(250):
+        middle = 0.0 if n < 60 else 60.0
+        x, y = rng.gauss(middle, 4), rng.gauss(middle / 2, 4)
+        box = [x - 3, y - 3, x + 3, y + 3]
+        events.append(_subscribe(n, box, "a") if n % 4 == 0 else _publish(n, x, y, "a b"))
+    kinds = run_log(
+        memory / "run", events, "tornado", Balance(mode="auto", beta=1e-4, **EAGER), rng
+    )
+    assert kinds["new bounds"], kinds
 
 
 # -- logs that are hard to balance -------------------------------------------------------------

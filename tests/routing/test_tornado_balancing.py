@@ -130,6 +130,14 @@ def test_a_hot_spot_outside_of_the_bounds_gets_new_ones(
     assert second.after.max() < 0.6 * second.before.max()
 
 
+def test_bounds_of_a_point_can_grow(router: Tornado) -> None:
+    assert router.grid is not None
+    point = router.grid._replace(bounds=np.array([0.5, 0.5, 0.5, 0.5]))
+    table = refitted(point, np.array([0.0, 0.0, 1.0, 1.0]))
+    assert table.cells.shape == (64, 64)
+    assert gt.owner(table, 0.9, 0.9, np.uint64(4)) == gt.owner(point, 0.9, 0.9, np.uint64(4))
+
+
 def test_new_bounds_keep_owners(router: Tornado, rng: np.random.Generator) -> None:
     assert router.grid is not None
     table = refitted(router.grid, np.array([-1.0, -1.0, 3.0, 2.0]))

@@ -52,7 +52,8 @@ def refitted(table: GridTable, bounds: Bounds) -> GridTable:
 
     There are more cells if the bounds are wider, so that they stay about as small as they were.
     """
-    growth = np.max((bounds[2:] - bounds[:2]) / (table.bounds[2:] - table.bounds[:2]), initial=1.0)
+    new, old = bounds[2:] - bounds[:2], table.bounds[2:] - table.bounds[:2]
+    growth = np.max(np.divide(new, old, out=np.ones(2), where=old > 0))
     side = len(table.cells)
     while side * 2 <= _LARGEST and side < growth * len(table.cells):
         side *= 2
