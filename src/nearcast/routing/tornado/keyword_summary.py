@@ -16,6 +16,23 @@ from nearcast.kernels.ragged import frozen
 from nearcast.model.jit import njit
 from nearcast.routing.grid.counted import Counted, Keys, Table, holds
 
+_HALF = np.uint64(32)
+
+
+@njit(lean=True)
+def _turn(word: np.uint64) -> np.uint64:
+    """Both halves of a hash exchanged.
+
+    Of equally rare words a query hangs under the one with the smallest hash. A table that puts
+    words in the order of their hashes would be crowded at its beginning.
+    """
+    return np.uint64((word << _HALF) | (word >> _HALF))
+
+
+def _turned(words: Keys) -> Keys:
+    """`_turn` for each; twice is the same as never."""
+    return (words << _HALF) | (words >> _HALF)
+
 
 class KeywordSummary(Counted):
     """Words with the number of queries under each; a conjunction gives one of its words.
@@ -33,9 +50,16 @@ class KeywordSummary(Counted):
         """Words with queries."""
         return len(self)
 
+    def __contains__(self, word: int) -> bool:
+        return bool(holds(self.table, _turned(np.array([word], np.uint64))[0]))
+
+    def add(self, keys: Keys) -> Keys:
+        """Queries began, by the word of each; the words that are new."""
+        return _turned(super().add(_turned(keys)))
+
     def remove(self, keys: Keys) -> Keys:
         """Queries ended, by the word of each; an end of what is not there does nothing."""
-        return self._remove(keys)[0]
+        return _turned(self._remove(_turned(keys))[0])
 
     def may_match(self, offsets: NDArray[np.int64], words: Keys) -> NDArray[np.bool_]:
         """Whether objects, as (offsets, words), may match a query; others can be dropped."""
@@ -66,9 +90,9 @@ def may_match(
     out = np.empty(len(rows), np.bool_)
     for i in range(len(rows)):
         table = joined.rows[joined.offsets[summaries[i]] : joined.offsets[summaries[i] + 1]]
-        out[i] = holds(table, UNIVERSAL)
+        out[i] = holds(table, _turn(UNIVERSAL))
         at, stop = word_offsets[rows[i]], word_offsets[rows[i] + 1]
         while at < stop and not out[i]:
-            out[i] = holds(table, words[at])
+            out[i] = holds(table, _turn(words[at]))
             at += 1
     return out
