@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from nearcast.bench.dealt import ENGINE, SUMMARIES, Figure, Say, Step, Stream
 from nearcast.bench.dealt_run import Layout, Oracle, agree, measure, measure_all
 from nearcast.bench.gi2_fixed import Gi2Fixed
-from nearcast.bench.tornado_stream import tornado_stream
+from nearcast.bench.tornado_stream import pool_size, tornado_stream
 from nearcast.model.errors import NearcastError
 from nearcast.workload.tornado import KEYWORDS, SIDE
 
@@ -73,7 +73,10 @@ def asked_for(setting: Setting, part: str) -> bool:
 
 def make_stream(setting: Setting, queries: int = 0, **asked: float) -> Stream:
     """The stream of a data set: a step to warm up, two that count, small ones at the end."""
-    stream = tornado_stream(queries or setting.queries, setting.objects, 4, setting.seed, **asked)
+    tweets = pool_size(setting.queries)  # the same ones for any number of queries
+    stream = tornado_stream(
+        queries or setting.queries, setting.objects, 4, setting.seed, tweets=tweets, **asked
+    )
     last = stream.steps.pop()
     few = min(FEW, last.objects.num_rows // 5)
     stream.small = [

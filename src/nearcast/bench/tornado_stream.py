@@ -25,13 +25,19 @@ _LEAST, _A_QUERY = 20_000, 10  # tweets at least, and for each query
 
 
 def tornado_stream(
-    queries: int, objects: int, steps: int, seed: int, scale: float = 1.0, **asked: float
+    queries: int,
+    objects: int,
+    steps: int,
+    seed: int,
+    scale: float = 1.0,
+    tweets: int = 0,
+    **asked: float,
 ) -> Stream:
     """Standing queries of a data set (`tweet_subscriptions`), and steps of so many tweets.
 
-    `scale` condenses both. The sample for plans is of tweets as they usually are.
+    `scale` condenses both. `tweets`: in the pool, as `pool_size` says if 0. The sample for plans is of tweets as they usually are.
     """
-    size = pool_size(queries)
+    size = tweets or pool_size(queries)
     asking = np.random.default_rng([seed, 1])
     standing = []
     for first in range(0, queries, _CHUNK):
