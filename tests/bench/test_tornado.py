@@ -20,7 +20,6 @@ from nearcast.bench.tornado_routing import A_GRID, R_TREE, run_routing
 from nearcast.bench.tornado_routing import UNIFORM as GRID
 from nearcast.cli import main
 from nearcast.model.errors import NearcastError
-from nearcast.routing.tornado.balance import Settings
 from nearcast.workload.corpora import TWEETS_US
 
 TINY = Setting(1_500, 600, evaluators=4, units=2, rounds=3)
@@ -33,7 +32,7 @@ def quiet(_: str) -> None:
 @pytest.fixture(scope="module")
 def told() -> list[Figure]:
     with pytest.MonkeyPatch.context() as patch:  # as if moves cost nothing: so few objects
-        patch.setattr(tornado_adapt, "BALANCE", Settings(0.0, 1.1))
+        patch.setattr(tornado_adapt, "MOVE", 0.0)
         adapted = list(run_adapt(TINY, quiet))
     return [*tornado.run(TINY, quiet), *run_routing(TINY, quiet), *adapted]
 

@@ -8,7 +8,7 @@ row and column, decides on operations (section 4.2), and moves queries between t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,8 +37,8 @@ PASSES = 3
 OPERATIONS = 4  # at most, after a round
 SETTLED = 5  # last rounds, of which the middle one counts
 SAMPLED = 5_000  # objects of a round that costs are summed up from, each standing for some
-# Moving a query takes 4 to 6 µs here, an object as such 0.5 to 1: beta in costs of an object.
-BALANCE = Settings(beta=6.0, threshold=1.1, horizon=10.0)
+MOVE = 5e-6  # seconds of all evaluators that moving a query takes here
+BALANCE = Settings(threshold=1.1, horizon=100.0)  # rounds of a twentieth of a second; beta: MOVE
 
 
 class Sent(NamedTuple):
@@ -69,6 +69,8 @@ def run_adapt(setting: Setting, say: Say) -> Iterator[Figure]:
         stream = tornado_stream(
             setting.queries, objects, setting.rounds + 1, setting.seed, scale=scale
         )
+        few = replace(stream, steps=stream.steps[:3])
+        _rounds(setting, router, few, True)  # compiles what moves
         passes: dict[str, list[Rounds]] = {STATIC: [], ADAPTIVE: []}
         for n in range(PASSES):
             for version in (STATIC, ADAPTIVE) if n % 2 == 0 else (ADAPTIVE, STATIC):
@@ -90,7 +92,7 @@ def _rounds(setting: Setting, router: Router, stream: Stream, adaptive: bool) ->
         out.done.append(cluster.run(step))
         out.moving.append(0.0)
         if adaptive:
-            table, made, sent = _balanced(cluster, step, survey)
+            table, made, sent = _balanced(cluster, step, survey, out.done[-1])
             out.sent = Sent(*(a + b for a, b in zip(out.sent, sent, strict=True)))
             if made:
                 now = int(numbers(step.objects["time"])[-1])
@@ -131,7 +133,7 @@ def _figure(
         "slowest_to_mean": round(float(np.mean(uneven)), 2),
         "operations": first.operations,
         "moved_queries": first.moved,
-        "moving_ms": round(1e3 * float(moving.sum(axis=1).min()), 2),
+        "moving_ms": round(1e3 * float(np.median(moving.sum(axis=1))), 2),
         "numbers_sent": first.sent._asdict(),
         "notifications": _matches(first),
     }
@@ -141,7 +143,9 @@ def _seconds(done: Done, units: int) -> float:
     return max(float(done.workers.max()), done.dispatcher / units)
 
 
-def _balanced(cluster: Cluster, step: Step, survey: RangeSurvey) -> tuple[GridTable, int, Sent]:
+def _balanced(
+    cluster: Cluster, step: Step, survey: RangeSurvey, done: Done
+) -> tuple[GridTable, int, Sent]:
     """(the table after some operations, how many, numbers sent).
 
     As summaries: what each evaluator tells, and for an operation the cost that the other one has,
@@ -154,12 +158,14 @@ def _balanced(cluster: Cluster, step: Step, survey: RangeSurvey) -> tuple[GridTa
     some, step_of = thinned(sample_of(step.objects), SAMPLED)
     costs = step_of * sample_costs(table, some, survey, 1)
     cells = 3 * int(np.count_nonzero(costs + _begun(table, survey)))
+    a_cost = float(done.workers.sum()) / int(costs.sum())  # seconds
+    settings = replace(BALANCE, beta=MOVE / a_cost)
     made, told = 0, 0
     for _ in range(OPERATIONS):
         partitions = partitions_of(table.cells, router.shards)
         aggregates = _aggregates(table, partitions, costs, survey)
         told += sum(summarise(partitions, p, a).numbers for p, a in enumerate(aggregates))
-        decision = adjust(partitions, aggregates, BALANCE)
+        decision = adjust(partitions, aggregates, settings)
         if decision is None:
             break
         table = after(table, decision)

@@ -35,7 +35,8 @@ def tornado_stream(
 ) -> Stream:
     """Standing queries of a data set (`tweet_subscriptions`), and steps of so many tweets.
 
-    `scale` condenses both. `tweets`: in the pool, as `pool_size` says if 0. The sample for plans is of tweets as they usually are.
+    `scale` condenses both. `tweets`: in the pool, as `pool_size` says if 0. The sample for plans is
+    of tweets as they usually are.
     """
     size = tweets or pool_size(queries)
     asking = np.random.default_rng([seed, 1])
