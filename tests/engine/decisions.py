@@ -111,6 +111,11 @@ _CORNER = (
     ((3, 12), (27, 5), (27, 25), (3, 12), (27, 5), (27, 25), (3, 12)),
     ((3, 5), (3, 26), (3, 5), (3, 26), (27, 5)),
 )
+# The plan is made in one place, then all goes on far from it.
+_AWAY = (
+    ((0, 0), (9, 0), (0, 9), (9, 9), (4, 5)),
+    ((60, 30), (66, 33), (63, 38), (60, 30)),
+)
 WAYS = {
     "split": _words("split", (0, 3)),
     "merge": _words("merge", (0, 3)),
@@ -125,6 +130,9 @@ WAYS = {
     "corner shift": _tornado("corner shift", places=_CORNER, seeds=(26, 0)),
     "split/merge": _tornado("split/merge", shards=4, seeds=(3, 4)),
     "new partitions": _tornado("new partitions", mode="global", seeds=(0, 1)),
+    "a part of a shard": _tornado("split", mode="auto", shards=4),
+    "a rectangle of a shard": _tornado("hand-over", mode="auto", shards=4, events=120),
+    "new bounds": _tornado("new bounds", mode="auto", shards=4, places=_AWAY),
 }
 
 

@@ -69,7 +69,8 @@ balances = st.builds(
     gain=st.sampled_from([0.0, 0.1]),
     few=st.sampled_from([0.0, 0.4]),
     every=st.integers(1, 6),
-    beta=st.sampled_from([0.0, 1.0]),
+    beta=st.sampled_from([0.0, 1e-4, 1.0]),
+    rectangles=st.sampled_from([1, 2, 8]),
 )
 
 

@@ -29,7 +29,13 @@ from nearcast.routing.ps2stream.adjust.gather import (
     sizes_of,
     unpack_cells,
 )
-from nearcast.routing.tornado.gather import aggregates_of, costs_of, gather_costs, weights_of
+from nearcast.routing.tornado.gather import (
+    aggregates_of,
+    gather_aggregates,
+    loads_of,
+    weights_of,
+)
+from nearcast.routing.tornado.gather import gather_cells as gather_costs
 from nearcast.routing.tornado.table import sample_costs
 
 
@@ -124,11 +130,16 @@ def test_aggregates_of_evaluators(
     side = len(table.cells)
     table = sealed(table._replace(cells=np.zeros((side, side), np.int32)))
     whole = np.array([[0, 0, side - 1, side - 1]], np.int32)
-    told = gather_costs(table, whole, 0, Period(sample, survey, survey, survey))
+    period = Period(sample, survey, survey, survey)
+    told = gather_aggregates(table, whole, 0, period)
     counts = [Counts(len(sample.x), 0, lookups, scanned)]
     weights = weights_of([told], counts)
     found = aggregates_of(told, weights)
-    costs = costs_of([told], side, weights)
+    by_cell = gather_costs(table, 0, period)
+    assert weights_of([by_cell], counts) == weights
+    costs, queries = loads_of([by_cell], side, weights)
+    begin = [cells_of(table, survey, row)[0] for row in range(len(survey.boxes))]
+    assert {c: n for c, n in np.ndenumerate(queries) if n} == dict(Counter(begin))
     assert found.columns.tolist() == costs.sum(axis=0).tolist()
     assert found.rows.tolist() == costs.sum(axis=1).tolist()
     assert found.overall.tolist() == [costs.sum(), len(survey.boxes)]

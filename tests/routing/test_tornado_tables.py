@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.routing import tornado_twins as twins
@@ -12,12 +11,11 @@ from tests.routing.grid_twins import Log, logs
 from nearcast.routing import Sample
 from nearcast.routing.grid import survey as sv
 from nearcast.routing.grid import table as gt
-from nearcast.routing.tornado.a_grid import a_grid_of, cells_of, partitions_of
-from nearcast.routing.tornado.balance import Settings
-from nearcast.routing.tornado.costs import partition_costs
+from nearcast.routing.tornado.a_grid import partitions_of
 from nearcast.routing.tornado.decision import Decision, Move, partitions_after
+from nearcast.routing.tornado.pieces import grid_of
 from nearcast.routing.tornado.place import place_by_search
-from nearcast.routing.tornado.repartition import repartition
+from nearcast.routing.tornado.selective import Summaries
 from nearcast.routing.tornado.table import (
     after,
     sample_costs,
@@ -50,10 +48,21 @@ def pairs(found: gt.Pairs) -> list[tuple[int, int]]:
 @given(logs(), st.integers(1, 9), st.integers(1, 12))
 def test_the_search_places_what_the_scan_places(log: Log, side: int, shards: int) -> None:
     table = tornado_table(sample_of(log), survey_of(log), BOUNDS, side, shards)
-    grid = a_grid_of(partitions_of(table.cells, shards), side)
-    assert pairs(place_by_search(table, grid, survey_of(log))) == pairs(
-        gt.place(table, log.controls)
-    )
+    found = place_by_search(table, *grid_of(table.cells), survey_of(log))
+    assert pairs(found) == pairs(gt.place(table, log.controls))
+
+
+@quick
+@given(logs(), st.integers(1, 5), st.integers(1, 4), st.data())
+def test_the_search_places_by_shards_of_any_shape(
+    log: Log, side: int, shards: int, data: st.DataObject
+) -> None:
+    owner = st.integers(0, shards - 1)
+    drawn = data.draw(st.lists(owner, min_size=side * side, max_size=side * side))
+    cells = np.array(drawn, np.int32).reshape(side, side)
+    table = space_table(sample_of(log), BOUNDS, cells)
+    found = place_by_search(table, *grid_of(cells), survey_of(log))
+    assert pairs(found) == pairs(gt.place(table, log.controls))
 
 
 @quick
@@ -76,6 +85,35 @@ def test_costs_of_a_sample(log: Log, side: int, each: int) -> None:
             queries.append(((*low, *high), words))
     twin = twins.equation_1(side, objects, queries, each)
     assert sample_costs(table, sample, survey, each).tolist() == twin
+
+
+@quick
+@given(logs(), st.integers(1, 6), st.integers(1, 4), st.data())
+def test_summaries_send_what_may_match(
+    log: Log, side: int, shards: int, data: st.DataObject
+) -> None:
+    sample, survey = sample_of(log), survey_of(log)
+    table = tornado_table(sample, survey, BOUNDS, side, shards)
+    summaries = Summaries(table, shards)
+    summaries.add(survey)
+    rows, at = gt.place_rows(table, survey)
+    over = data.draw(st.sets(st.integers(0, max(len(rows) - 1, 0)), max_size=len(rows)))
+    for i in over:  # copies end one by one
+        summaries.ended(int(at[i]), sv.take(survey, rows[i : i + 1]))
+    held: dict[int, set[int]] = {shard: set() for shard in range(shards)}
+    for i in set(range(len(rows))) - over:
+        own, end = survey.word_offsets[rows[i] : rows[i] + 2].tolist()
+        first, stop = gt.hooks(table, survey.words, own, end, bool(survey.conjunction[rows[i]]))
+        held[int(at[i])] |= set(survey.words[first:stop].tolist() or [3])
+    routed = pairs(gt.route_rows(table, *sample))
+    wanted = []
+    for row, shard in routed:
+        own, end = sample.word_offsets[row : row + 2].tolist()
+        if held[shard] & {3, *sample.words[own:end].tolist()}:
+            wanted.append((row, shard))
+    assert pairs(summaries.wanted(*sample)) == wanted
+    assert sum(s.checked for s in summaries.of) == len(routed)
+    assert sum(s.dropped for s in summaries.of) == len(routed) - len(wanted)
 
 
 @quick
@@ -108,46 +146,3 @@ def test_a_decision_makes_the_next_version_of_a_table() -> None:
         == partitions_after(uniform_partitions(4, 4), decision).tolist()
     )
     assert gt.unpack(gt.pack(made)).cells.tolist() == made.cells.tolist()
-
-
-# -- new partitions for all ----------------------------------------------------------------------
-
-
-def hot_spot(
-    rng: np.random.Generator, at: float
-) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    costs = np.zeros((64, 64), np.int64)
-    np.add.at(costs, tuple(np.clip(rng.normal(at, 4, (2, 9000)).astype(int), 0, 63)), 1)
-    np.add.at(costs, tuple(rng.integers(0, 64, (2, 2000))), 1)
-    return costs
-
-
-@pytest.mark.parametrize("shards", [2, 4, 8, 16])
-def test_new_partitions_spread_a_hot_spot(shards: int, rng: np.random.Generator) -> None:
-    old, costs = uniform_partitions(64, shards), hot_spot(rng, 50)
-    made = repartition(old, costs, [100] * shards, Settings(1.0))
-    assert made is not None
-    new = partitions_after(old, made)
-    assert twins.is_tiling([(a, b, c, d) for a, b, c, d in new.tolist()], 64)
-    assert made.after == tuple(partition_costs(costs, new).tolist())
-    assert made.before == tuple(partition_costs(costs, old).tolist())
-    assert max(made.after) <= 1.3 * costs.sum() / shards
-    assert made.c_r == max(made.before) - max(made.after)
-    assert 0 < made.c_t < 100 * shards
-    assert repartition(new, costs, [100] * shards, Settings(1.0)) is None
-
-
-def test_new_partitions_that_cost_more_than_they_bring(rng: np.random.Generator) -> None:
-    old, costs = uniform_partitions(64, 4), hot_spot(rng, 50)
-    assert repartition(old, costs, [10**6] * 4, Settings(1.0)) is None
-    assert repartition(old, costs, [0] * 4, Settings(1.0, threshold=4.0)) is None
-
-
-def test_whoever_has_most_of_a_new_partition_keeps_it() -> None:
-    costs = np.ones((4, 4), np.int64)
-    costs[0, 0] = 5
-    old = np.array([[0, 0, 3, 2], [0, 3, 3, 3]], np.int32)
-    made = repartition(old, costs, [0, 0], Settings(0.0))
-    assert made is not None
-    assert [(m.source, m.target) for m in made.moves] == [(0, 1), (1, 0)]
-    assert cells_of(partitions_after(old, made), 4)[0, 0] == 0

@@ -172,3 +172,37 @@ def _split_merges(
             freed = min(queries_in(ranges, p) for p in pair)
             out.append((gain, beta * (moved + freed)))
     return out
+
+
+def rectangles(cells: list[list[int]]) -> list[tuple[Rect, int]]:
+    """Rectangles with the owner of each, read off row by row, each as wide as can be, then high."""
+    left = {(x, y) for y, row in enumerate(cells) for x in range(len(row))}
+    out = []
+    while left:
+        x, y = min(left, key=lambda c: (c[1], c[0]))
+        owner = cells[y][x]
+
+        free = {(u, v) for u, v in left if cells[v][u] == owner}
+        right = x
+        while (right + 1, y) in free:
+            right += 1
+        high = y
+        while all((u, high + 1) in free for u in range(x, right + 1)):
+            high += 1
+        box = x, y, right, high
+        left -= cells_in(box)
+        out.append((box, owner))
+    return out
+
+
+def best_part(
+    costs: Costs, queries: Costs, box: Rect, hot: int, cold: int, horizon: float, beta: float
+) -> float:
+    """The most that handing over a part of a rectangle, or all of it, is worth."""
+    parts = [box, *(part for cut in splits(box) for part in cut)]
+
+    def worth(part: Rect) -> float:
+        cost = equation_2(costs, part)
+        return horizon * (hot - max(hot - cost, cold + cost)) - beta * equation_2(queries, part)
+
+    return max(worth(part) for part in parts)

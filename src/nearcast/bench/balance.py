@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ class Setting:
     """One experiment."""
 
     stream: Shifting = field(default_factory=Shifting)
-    batches: int = 100
+    batches: int = 60  # three jumps
     shards: int = 4
     strategies: tuple[str, ...] = ("ps2stream", "tornado")
     modes: tuple[str, ...] = ("off", "auto")
@@ -92,55 +92,92 @@ def _subscribes(
     return subscribe_table(queries, hashes, first, np.full(len(queries.boxes), now))
 
 
-def measure(
-    setting: Setting, strategy: str, mode: str, say: Callable[[str], None]
-) -> dict[str, Any]:
-    """One run: seconds of the slowest shard and the imbalance of each batch, and a check."""
-    stream = setting.stream
-    hashes = word_hashes()
-    with tempfile.TemporaryDirectory(prefix="nearcast-balance-") as folder:
-        settings = Settings(
+class Running:
+    """One run in a folder, batch by batch: seconds of the slowest shard, loads, moves."""
+
+    def __init__(self, setting: Setting, strategy: str, mode: str, folder: Path) -> None:
+        self.setting, self.strategy, self.mode = setting, strategy, mode
+        self.settings = Settings(
             space=Space.PLANAR,
             shards=setting.shards,
             strategies={"range": strategy},
-            warmup=stream.batch,
+            warmup=setting.stream.batch,
             balance=Balance.from_json({**setting.balance, "mode": mode}),
-            arena=str(Path(folder, "arena")),
+            arena=str(folder / "arena"),
         )
-        run = OneProcess(settings, Path(folder))
-        states = [Manifest()] * setting.shards
-        loads: list[list[float]] = []
-        slowest, moved, moved_bytes = [], 0, 0
+        self.process = OneProcess(self.settings, folder)
+        self.states = [Manifest()] * setting.shards
+        self.loads: list[list[float]] = []
+        self.slowest: list[float] = []
+        self.moved: list[int] = []
+        self.moved_bytes: list[int] = []
+
+    def batch(self, n: int, splits: list[Decoded], say: Callable[[str], None]) -> None:
+        """Work batch n off."""
+        final = [(split, False) for split in splits]
+        self.states, reports, seconds = self.process.batch(n, final, self.states)
+        self.loads.append([r.counts["range"].load for r in reports])
+        self.slowest.append(max(seconds))
+        self.moved.append(sum(r.moved for r in reports))
+        self.moved_bytes.append(sum(r.moved_bytes for r in reports))
+        each = ", ".join(f"{s:.3f}" for s in seconds)
+        ratio = imbalance(self.loads[-1])
+        say(f"{self.strategy} {self.mode} batch {n}: {ratio:.2f}; seconds {each}")
+
+    def figure(self) -> dict[str, Any]:
+        """What came out, and whether it was right; the first phase has the start and the plan."""
+        setting, stream = self.setting, self.setting.stream
+        records = Balancer(self.process.checkpoint, self.settings.balance).records()
+        timed, jumps = self.slowest[stream.phase :], (setting.batches - 1) // stream.phase
+        kinds = Counter(d["kind"] for r in records for d in r.decisions)
+        ratios = [imbalance(x) for x in self.loads]
+        moved = sum(self.moved[stream.phase :])
+        return {
+            "bench": "balance",
+            "strategy": self.strategy,
+            "balance": self.mode,
+            "shards": setting.shards,
+            "subscriptions": stream.queries,
+            "objects": stream.batch * setting.batches,
+            "batch_objects": stream.batch,
+            "phase_batches": stream.phase,
+            "jumps": jumps,
+            "objects_per_second": round(stream.batch * len(timed) / sum(timed)),
+            "imbalance_after_jump": after_jumps(ratios, stream.phase),
+            "adjustments": len(records),
+            "decisions": dict(kinds),
+            "moved": moved,
+            "moved_bytes": sum(self.moved_bytes[stream.phase :]),
+            "moved_share_a_jump": round(moved / max(jumps, 1) / stream.queries, 3),
+            "wrong_notifications": check(
+                stream, setting.batches, self.process.out / "notifications"
+            ),
+        }
+
+
+def _load(setting: Setting, strategy: str, folder: Path, hashes: NDArray[np.uint64]) -> None:
+    """Run something small, so that no batch waits for kernels; the engine does so at its start."""
+    stream = Shifting(queries=400, batch=300, phase=3, side_max=0.2, churn=setting.stream.churn)
+    small = replace(setting, stream=stream, balance={"least": 0, "threshold": 1.0, "beta": 0.0})
+    running = Running(small, strategy, "auto", folder)
+    for n in range(3 * stream.phase):
+        running.batch(n, splits_of(stream, n, hashes), lambda _: None)
+
+
+def measure(
+    setting: Setting, strategy: str, say: Callable[[str], None]
+) -> Iterator[dict[str, Any]]:
+    """All modes side by side, batch by batch: what the machine does else falls on all of them."""
+    hashes = word_hashes()
+    with tempfile.TemporaryDirectory(prefix="nearcast-balance-") as folder:
+        _load(setting, strategy, Path(folder, "first"), hashes)
+        running = [Running(setting, strategy, m, Path(folder, m)) for m in setting.modes]
         for n in range(setting.batches):
-            splits = [(split, False) for split in splits_of(stream, n, hashes)]
-            states, reports, seconds = run.batch(n, splits, states)
-            loads.append([r.counts["range"].load for r in reports])
-            slowest.append(max(seconds))
-            moved += sum(r.moved for r in reports)
-            moved_bytes += sum(r.moved_bytes for r in reports)
-            each = ", ".join(f"{s:.3f}" for s in seconds)
-            say(f"{strategy} {mode} batch {n}: {imbalance(loads[-1]):.2f}; seconds {each}")
-        records = Balancer(run.checkpoint, settings.balance).records()
-        wrong = check(stream, setting.batches, run.out / "notifications")
-    timed = slowest[stream.phase :]  # the first phase has the start and the plan
-    kinds = Counter(d["kind"] for r in records for d in r.decisions)
-    return {
-        "bench": "balance",
-        "strategy": strategy,
-        "balance": mode,
-        "shards": setting.shards,
-        "subscriptions": stream.queries,
-        "objects": stream.batch * setting.batches,
-        "batch_objects": stream.batch,
-        "phase_batches": stream.phase,
-        "objects_per_second": round(stream.batch * len(timed) / sum(timed)),
-        "imbalance_after_jump": after_jumps([imbalance(x) for x in loads], stream.phase),
-        "adjustments": len(records),
-        "decisions": dict(kinds),
-        "moved": moved,
-        "moved_bytes": moved_bytes,
-        "wrong_notifications": wrong,
-    }
+            splits = splits_of(setting.stream, n, hashes)
+            for one in running if n % 2 == 0 else running[::-1]:
+                one.batch(n, splits, say)
+        for one in running:
+            yield one.figure()
 
 
 def after_jumps(ratios: list[float], phase: int) -> list[float]:
@@ -206,12 +243,12 @@ def _inside(places: Places, box: NDArray[np.float64], words: NDArray[np.int64]) 
 def run(setting: Setting, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
     """All strategies with all modes; last, for each strategy, whether balance is worth it."""
     for strategy in setting.strategies:
+        started = time.perf_counter()
         figures = {}
-        for mode in setting.modes:
-            started = time.perf_counter()
-            figures[mode] = measure(setting, strategy, mode, say)
-            say(f"{strategy} {mode}: {time.perf_counter() - started:.0f} s")
-            yield figures[mode]
+        for figure in measure(setting, strategy, say):
+            figures[figure["balance"]] = figure
+            yield figure
+        say(f"{strategy}: {time.perf_counter() - started:.0f} s")
         if "off" in figures:
             for mode in [m for m in setting.modes if m != "off"]:
                 yield verdict(figures["off"], figures[mode])

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.index import INDEXES, LocalIndex
+from nearcast.bench.gi2_fixed import index_of
+from nearcast.index import LocalIndex
 from nearcast.index.arena import Memory
 from nearcast.index.base import Work
 from nearcast.kernels.hashing import hash_ids, mix64_array
@@ -25,7 +26,7 @@ from nearcast.kernels.slots import SUBSCRIBE
 from nearcast.model.space import Space
 from nearcast.routing import GridRouter, Registered, Router, Sample
 from nearcast.routing.grid.reporting import tells
-from nearcast.routing.grid.survey import RangeSurvey, join, survey_of
+from nearcast.routing.grid.survey import RangeSurvey, join, survey_at, survey_of
 from nearcast.routing.tornado.selective import Summaries
 from nearcast.wire.decode import no_collector
 from nearcast.wire.tables import lists, numbers, object_columns, strings
@@ -38,6 +39,7 @@ Say = Callable[[str], None]
 H2_SIDE = 64  # cells of H2 along each axis, at most: the granularity of the paper's grids
 _WORTH_COMPACTING = 1_000  # subscriptions
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_NONE = np.empty(0, np.int64)
 clock = time.thread_time
 
 
@@ -136,8 +138,20 @@ class Dispatcher:
                 pairs = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
             else:
                 pairs = routes.rows, routes.shards
-        self._register(step.controls, False)
+        if not self.wants_reports:
+            self._register(step.controls, False)
         return pairs
+
+    @property
+    def wants_reports(self) -> bool:
+        """Whether evaluators shall tell what ended there (Tornado 3.1)."""
+        return isinstance(self.known, Summaries)
+
+    def reported(self, worker: int, ended: RangeSurvey) -> None:
+        """What was unsubscribed or replaced at an evaluator."""
+        if isinstance(self.known, Summaries) and len(ended.conjunction):
+            with timed(self.seconds):
+                self.known.ended(worker, ended)
 
     def _register(self, controls: pa.RecordBatch, begin: bool) -> None:
         if self.known is None or controls.num_rows == 0:
@@ -148,7 +162,7 @@ class Dispatcher:
             survey = survey_of(some, np.zeros(len(rows), np.uint64))
             if begin:
                 self.known.add(survey)
-            else:
+            elif isinstance(self.known, Registered):
                 self.known.remove(survey)
 
     def replaced(self, router: GridRouter, held: Callable[[], RangeSurvey]) -> None:
@@ -201,7 +215,7 @@ class Cluster:
     def __init__(self, router: Router, index: str, dispatch: str = ENGINE) -> None:
         self.dispatcher = Dispatcher(router, dispatch)
         self.workers: list[LocalIndex] = [
-            INDEXES[index]("range", Space.GEOGRAPHIC, Memory()) for _ in range(router.shards)
+            index_of(index)("range", Space.GEOGRAPHIC, Memory()) for _ in range(router.shards)
         ]
         self.insert_seconds = np.zeros(router.shards)
         self.copies = 0  # of standing subscriptions
@@ -254,6 +268,7 @@ class Cluster:
         grid = getattr(self.dispatcher.router, "grid", None)
         with timed(seconds, w):
             index.apply(mine, at)
+            over = index.ended() if self.dispatcher.wants_reports else _NONE
             changes = index.match(columns, columns.clock, now)
             if grid is not None:
                 told = tells(grid, w, columns, changes.order, changes.slot, index.asked)
@@ -263,6 +278,7 @@ class Cluster:
         kept = changes.take(np.flatnonzero(told))
         numbers_ = numbers(step.objects["pos"])[objects[kept.order]]
         found = Told(numbers_, index.id_hashes(kept.slot))
+        self.dispatcher.reported(w, survey_at(index, over))
         with timed(seconds, w):
             self._compact(index, now)
         return found, changes.work

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -116,22 +117,46 @@ def _around(controls: pa.RecordBatch, at: Reals, count: list[int]) -> Numbers:
 
 
 def measure(layout: Layout, stream: Stream, survey: RangeSurvey, oracle: Oracle) -> Figure:
-    """One layout through the stream; the first step is not timed: something may be compiled.
+    """One layout through the stream."""
+    return measure_all([layout], stream, survey, oracle)[0]
 
-    All is done `PASSES` times, and of each step and worker the least time counts: what else the
-    machine does only ever adds to it.
+
+def measure_all(
+    layouts: Sequence[Layout], stream: Stream, survey: RangeSurvey, oracle: Oracle
+) -> list[Figure]:
+    """Layouts through the same stream; the first step is not timed: something may be compiled.
+
+    All is done `PASSES` times, the layouts in turn, and of each step and worker the least time
+    counts: what else the machine does only ever adds to it.
     """
-    router, plan_seconds = planned(layout, stream, survey)
-    passes = [_pass(router, layout, stream) for _ in range(PASSES)]
+    plans = [planned(layout, stream, survey) for layout in layouts]
+    passes: list[list[Pass]] = [[] for _ in layouts]
+    for n in range(PASSES):
+        for at in range(len(layouts)) if n % 2 == 0 else range(len(layouts) - 1, -1, -1):
+            made = _pass(plans[at][0], layouts[at], stream)
+            if n > 0:  # only the first one's answers are looked at
+                made = made.without_answers()
+            passes[at].append(made)
+    return [
+        _figure(layout, stream, oracle, made, plan_seconds)
+        for layout, made, (_, plan_seconds) in zip(layouts, passes, plans, strict=True)
+    ]
+
+
+def _figure(
+    layout: Layout, stream: Stream, oracle: Oracle, passes: list[Pass], plan_seconds: float
+) -> Figure:
+    """What the passes of a layout tell."""
     done, small, memory, copies, load_seconds = passes[0]
     told = [d.told for d in [*done, *small]]
     oracle.check(told)
     warm, steps = (done[1:], stream.steps[1:]) if len(done) > 1 else (done, stream.steps)
     tuples = sum(s.tuples for s in steps)
     objects = sum(s.objects.num_rows for s in steps)
-    seconds = np.min([[_seconds(d) for d in p.done] for p in passes], axis=0)[-len(warm) :]
+    each = np.array([[_seconds(d) for d in p.done] for p in passes])[:, -len(warm) :]
+    seconds = each.min(axis=0)
     dispatcher, workers = float(seconds[:, 0].sum()), seconds[:, 1:].sum(axis=0)
-    slowest = max(float(np.max(workers)), dispatcher / layout.dispatchers, 1e-9)
+    slowest = _slowest(seconds, layout)
     standing = sum(c.num_rows for c in stream.standing)
     read = np.array([[w.scanned + w.lookups for w in d.work] for d in warm]).sum(axis=0)
     latency = []
@@ -147,6 +172,7 @@ def measure(layout: Layout, stream: Stream, survey: RangeSurvey, oracle: Oracle)
         "queries": standing,
         "tuples": tuples,
         "tuples_per_second": round(tuples / slowest),
+        "by_pass": [round(tuples / _slowest(e, layout)) for e in each],
         "tuples_per_second_of_workers": round(tuples / max(float(np.max(workers)), 1e-9)),
         "bound_by": "dispatchers" if dispatcher / layout.dispatchers >= slowest else "a worker",
         "dispatch_us_per_tuple": round(1e6 * dispatcher / tuples, 3),
@@ -177,6 +203,14 @@ class Pass(NamedTuple):
     copies: int  # of standing queries
     load_seconds: float  # that inserting them took, all workers together
 
+    def without_answers(self) -> Pass:
+        """Only the times."""
+        bare = [
+            [replace(d, told=Told(d.told.objects[:0], d.told.ids[:0])) for d in part]
+            for part in (self.done, self.small)
+        ]
+        return self._replace(done=bare[0], small=bare[1])
+
 
 def _pass(router: Router, layout: Layout, stream: Stream) -> Pass:
     cluster = Cluster(router, layout.index, layout.dispatch)
@@ -186,6 +220,12 @@ def _pass(router: Router, layout: Layout, stream: Stream) -> Pass:
     small = [cluster.run(step) for step in stream.small]
     loaded = float(cluster.insert_seconds.sum())
     return Pass(done, small, memory, cluster.copies, loaded)
+
+
+def _slowest(seconds: Reals, layout: Layout) -> float:
+    """The busiest worker, or a dispatcher: seconds [step, dispatcher and workers]."""
+    both = float(seconds[:, 1:].sum(axis=0).max()), float(seconds[:, 0].sum()) / layout.dispatchers
+    return max(*both, 1e-9)
 
 
 def _seconds(done: Done) -> list[float]:

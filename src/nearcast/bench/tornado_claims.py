@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from statistics import median
 
 from nearcast.bench.dealt import ENGINE, SUMMARIES, Figure
 from nearcast.bench.shapes import by, claim, matching, rising, stable
-from nearcast.bench.tornado import GI2, TEXT, TORNADO, UNIFORM
+from nearcast.bench.tornado import GI2, GI2_64, TEXT, TORNADO, UNIFORM
 from nearcast.bench.tornado_adapt import ADAPTIVE, STATIC
 from nearcast.bench.tornado_routing import A_GRID, R_TREE
 from nearcast.bench.tornado_routing import UNIFORM as GRID
 
-OTHERS = (GI2, TEXT, UNIFORM)
+OTHERS = (GI2_64, TEXT, UNIFORM)  # the paper's GI² has a fixed grid; `gi2` fits its own
 
 
 def claims(told: list[Figure]) -> Iterator[Figure]:
@@ -28,21 +29,22 @@ def _alternatives(told: list[Figure]) -> Iterator[Figure]:
     points = matching(told, figure="6(a), (b)")
     if not points:
         return
-    rates = by(points, "alternative", "tuples_per_second")
-    yield claim("6(a)", "Tornado (FAST) has the highest throughput",
-                all(rates[TORNADO] > rates[o] for o in OTHERS), values=rates)  # fmt: skip
-    best = max(rates[o] for o in OTHERS)
+    ratios = {o: _ratios(points, "alternative", TORNADO, o) for o in (*OTHERS, GI2)}
+    least = min((ratios[o] for o in OTHERS), key=_middle)
+    yield claim("6(a)", "Tornado (FAST) has the highest throughput", _middle(least) > 1,
+                values=by(points, "alternative", "tuples_per_second"))  # fmt: skip
     yield claim("6(a)", "it has more than twice that of the other alternatives",
-                rates[TORNADO] > 2 * best, ratio=round(rates[TORNADO] / best, 2))  # fmt: skip
-    for other in OTHERS:
-        yield claim("6(a)", f"it has more than {other}", rates[TORNADO] > rates[other],
-                    ratio=round(rates[TORNADO] / rates[other], 2))  # fmt: skip
+                _middle(least) > 2, ratio_by_pass=least)  # fmt: skip
+    for other in (*OTHERS, GI2):
+        fitted = ", its grid fitted to the queries" if other == GI2 else ""
+        yield claim("6(a)", f"it has more than {other}{fitted}", _middle(ratios[other]) > 1,
+                    ratio_by_pass=ratios[other])  # fmt: skip
     latency = by(points, "alternative", "latency_ms")
     yield claim("6(b)", "Tornado (FAST) has the least latency",
                 all(latency[TORNADO] < latency[o] for o in OTHERS), values=latency)  # fmt: skip
     memory = by(points, "alternative", "worker_mb")
-    yield claim("6", "GI² needs more memory than FAST", memory[GI2] > memory[TORNADO],
-                values={n: memory[n] for n in (GI2, TORNADO)})  # fmt: skip
+    yield claim("6", "GI² needs more memory than FAST", memory[GI2_64] > memory[TORNADO],
+                values={n: memory[n] for n in (GI2_64, GI2, TORNADO)})  # fmt: skip
     copies = by(points, "alternative", "object_copies")
     yield claim("6", "Text-Rout sends an object to several evaluators", copies[TEXT] > 1.5,
                 copies=copies[TEXT])  # fmt: skip
@@ -52,27 +54,41 @@ def _summaries(told: list[Figure]) -> Iterator[Figure]:
     points = matching(told, figure="6(c)")
     if not points:
         return
-    lines = {
-        d: by(matching(points, dispatch=d), "percentile", "tuples_per_second")
-        for d in (ENGINE, SUMMARIES)
-    }
+    rates = by(matching(points, dispatch=SUMMARIES), "percentile", "by_pass")
     sent = by(matching(points, dispatch=SUMMARIES), "percentile", "object_copies")
     low, high = min(sent), max(sent)
+    rarer = _by_pass(rates[low], rates[high])
     yield claim("6(c)", "with summaries, the rarer the words the higher the throughput",
-                lines[SUMMARIES][low] > lines[SUMMARIES][high],
-                values=lines[SUMMARIES])  # fmt: skip
+                _middle(rarer) > 1, ratio_by_pass=rarer,
+                values=by(matching(points, dispatch=SUMMARIES), "percentile",
+                          "tuples_per_second"))  # fmt: skip
+    both = _ratios(matching(points, percentile=low), "dispatch", SUMMARIES, ENGINE)
     yield claim("6(c)", "spatial-keyword routing beats spatial-only routing for rare words",
-                lines[SUMMARIES][low] > lines[ENGINE][low],
-                ratio=round(lines[SUMMARIES][low] / lines[ENGINE][low], 2))  # fmt: skip
+                _middle(both) > 1, ratio_by_pass=both)  # fmt: skip
     ordered = [sent[p] for p in sorted(sent)]
     yield claim("6(c)", "fewer objects are forwarded, the rarer the words",
                 ordered == sorted(ordered), sent=sent)  # fmt: skip
 
 
+def _by_pass(a: Sequence[float], b: Sequence[float]) -> list[float]:
+    """How many times the second the first is, pass by pass: they were taken in turn."""
+    return [round(x / y, 2) for x, y in zip(a, b, strict=True)]
+
+
+def _ratios(points: list[Figure], key: str, a: str, b: str) -> list[float]:
+    rates = by(points, key, "by_pass")
+    return _by_pass(rates[a], rates[b])
+
+
+def _middle(values: Sequence[float]) -> float:
+    """What a claim is judged by: the median of the passes."""
+    return float(median(values))
+
+
 def _routing(told: list[Figure]) -> Iterator[Figure]:
     points = matching(told, figure="7(a)")
     if points:
-        lines = {s: by(matching(points, structure=s), "partitions", "routing_us")
+        lines = {s: by(matching(points, structure=s), "partitions", "middle_us")
                  for s in (A_GRID, GRID, R_TREE)}  # fmt: skip
         for name in (A_GRID, GRID):
             yield claim("7(a)", f"{name}: the time of a point does not change with partitions",
@@ -100,39 +116,65 @@ def _workloads(told: list[Figure]) -> Iterator[Figure]:
     sides = by(matching(told, figure="8(a)"), "side", "tuples_per_second")
     if sides:
         yield claim("8(a)", "throughput is stable with the side of queries",
-                    stable(list(sides.values()), 1.5), values=sides)  # fmt: skip
-    words = by(matching(told, figure="8(b)"), "keywords", "tuples_per_second")
+                    stable(list(sides.values()), 1.5), values=sides,
+                    spread=_spread(matching(told, figure="8(a)")))  # fmt: skip
+    points = matching(told, figure="8(b)")
+    words = by(points, "keywords", "by_pass")
     if words:
-        yield claim("8(b)", "throughput grows with the number of keywords",
-                    words[max(words)] > words[min(words)], values=words)  # fmt: skip
-    queries = by(matching(told, figure="8(c)"), "queries", "tuples_per_second")
+        more = _by_pass(words[max(words)], words[min(words)])
+        yield claim("8(b)", "throughput grows with the number of keywords", _middle(more) > 1,
+                    ratio_by_pass=more,
+                    values=by(points, "keywords", "tuples_per_second"))  # fmt: skip
+    points = matching(told, figure="8(c)")
+    queries = by(points, "queries", "by_pass")
     if queries:
-        few, many = queries[min(queries)], queries[max(queries)]
+        share = _by_pass(queries[max(queries)], queries[min(queries)])
         yield claim("8(c)", "eight times the queries reduce the throughput slightly, by less "
-                    "than a half", many > 0.5 * few, share=round(many / few, 2),
-                    values=queries)  # fmt: skip
+                    "than a half", _middle(share) > 0.5, share_by_pass=share,
+                    values=by(points, "queries", "tuples_per_second"))  # fmt: skip
+
+
+def _spread(points: list[Figure]) -> float:
+    """The fastest pass over the slowest, at the point where that is most."""
+    widest: float = max(max(p["by_pass"]) / min(p["by_pass"]) for p in points)
+    return round(widest, 2)
 
 
 def _adaptivity(told: list[Figure]) -> Iterator[Figure]:
     points = matching(told, figure="9(a)")
     if not points:
         return
-    lines = {v: by(matching(points, version=v), "scale", "tuples_per_second")
-             for v in (STATIC, ADAPTIVE)}  # fmt: skip
-    yield claim("9(a)", "adaptive has the higher throughput at every scale",
-                all(lines[ADAPTIVE][s] > v for s, v in lines[STATIC].items()),
-                ratio={s: round(lines[ADAPTIVE][s] / v, 2)
-                       for s, v in lines[STATIC].items()})  # fmt: skip
+    for text, key in (("once it has settled", "by_pass"), ("moves included", "overall_by_pass")):
+        lines = {v: by(matching(points, version=v), "scale", key) for v in (STATIC, ADAPTIVE)}
+        times = {s: _by_pass(lines[ADAPTIVE][s], v) for s, v in lines[STATIC].items()}
+        yield claim("9(a)", f"adaptive has the higher throughput at every scale, {text}",
+                    all(_middle(t) > 1 for t in times.values()), ratio_by_pass=times)  # fmt: skip
+    settled = {v: by(matching(points, version=v), "scale", "tuples_per_second")
+               for v in (STATIC, ADAPTIVE)}  # fmt: skip
     yield claim("9(a)", "adaptive keeps a stable throughput",
-                stable(list(lines[ADAPTIVE].values()), 1.3), values=lines[ADAPTIVE])  # fmt: skip
-    static = [v for _, v in sorted(lines[STATIC].items())]
+                stable(list(settled[ADAPTIVE].values()), 1.3), values=settled[ADAPTIVE],
+                spread=_spread(matching(points, version=ADAPTIVE)))  # fmt: skip
+    static = [v for _, v in sorted(settled[STATIC].items())]
     yield claim("9(a)", "static: the smaller the scale the lower the throughput", rising(static),
-                values=lines[STATIC])  # fmt: skip
-    sent = [p["numbers_sent"] for p in matching(points, version=ADAPTIVE)]
+                values=settled[STATIC],
+                spread=_spread(matching(points, version=STATIC)))  # fmt: skip
+    yield claim("9(a)", "(not the paper's) moves have paid for themselves within a second",
+                all(_pays_after(points, s) < 1 for s in settled[STATIC]),
+                seconds={s: round(_pays_after(points, s), 3) for s in settled[STATIC]})  # fmt: skip
+    sent = by(matching(points, version=ADAPTIVE), "scale", "numbers_sent")
     yield claim("9(b)", "distributed balancing sends much less than centralised, a tenth at most",
-                all(10 * s["distributed"] < s["centralised"] for s in sent),
-                most=max(s["distributed"] for s in sent),
-                centralised=sent[0]["centralised"])  # fmt: skip
+                all(10 * s["distributed"] < s["centralised"] for s in sent.values()),
+                sent=sent)  # fmt: skip
+
+
+def _pays_after(points: list[Figure], scale: float) -> float:
+    """Seconds of the stream until the time that moves took is saved; never: infinity."""
+    static, adaptive = (
+        matching(points, version=v, scale=scale)[0]["tuples_per_second"] for v in (STATIC, ADAPTIVE)
+    )
+    saved = 1 - static / adaptive  # of each second, with the tuples of the static version
+    moving = matching(points, version=ADAPTIVE, scale=scale)[0]["moving_ms"] / 1e3
+    return float(moving / saved) if saved > 0 else float("inf")
 
 
 def _units(told: list[Figure]) -> Iterator[Figure]:

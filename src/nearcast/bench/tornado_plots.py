@@ -7,6 +7,7 @@ from pathlib import Path
 from nearcast.bench.chart import bar_chart, line_chart
 from nearcast.bench.dealt import Figure
 from nearcast.bench.shapes import matching
+from nearcast.bench.tornado_adapt import ADAPTIVE
 
 _LINES = (
     # figure, title, what tells lines apart, x, y, labels, logarithmic
@@ -25,7 +26,7 @@ def plots(told: list[Figure], folder: Path) -> list[Path]:
     """Draw what there are points for; the files."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = []
-    for name, svg in (*_alternatives(told), *_lines(told), *_rounds(told)):
+    for name, svg in (*_alternatives(told), *_lines(told), *_rounds(told), *_sent(told)):
         path = folder / f"tornado-{name}.svg"
         path.write_text(svg)
         drawn.append(path)
@@ -67,3 +68,16 @@ def _rounds(told: list[Figure]) -> list[tuple[str, str]]:
     lines = {p["version"]: list(enumerate(p["by_round"], 1)) for p in matching(points, scale=least)}
     title = f"Figure 9: rounds at scale {least:g}"
     return [("figure-9-rounds", line_chart(title, "round", "tuples/s", lines))]
+
+
+def _sent(told: list[Figure]) -> list[tuple[str, str]]:
+    """Figure 9(b): what the routing layer is told, in all rounds."""
+    points = sorted(matching(told, figure="9(a)", version=ADAPTIVE), key=lambda p: p["scale"])
+    if not points:
+        return []
+    lines = {
+        way: [(p["scale"], p["numbers_sent"][way]) for p in points]
+        for way in ("distributed", "centralised")
+    }
+    title = "Figure 9(b): communication of load balancing"
+    return [("figure-9b", line_chart(title, "scale", "numbers sent", lines, log_y=True))]

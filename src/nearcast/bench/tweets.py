@@ -1,4 +1,4 @@
-"""The streams of both papers as tables: PS2Stream's VI-A, with its updates, and Tornado's 5."""
+"""The streams of PS2Stream (VI-A) as tables, with their updates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from nearcast.workload.subscriptions import (
     range_subscriptions,
 )
 from nearcast.workload.tables import publish_rows, subscribe_rows, unsubscribe_rows
-from nearcast.workload.tornado import condensed_objects, tweet_subscriptions
 
 CORPORA = {"us": TWEETS_US, "uk": TWEETS_UK, "us-topics": TWEETS_US_TOPICS}
 SAMPLE = 20_000  # objects of the past that plans are made from
@@ -171,28 +170,3 @@ def q3_switching(tweets: Tweets, seed: int, share: float) -> Callable[[], None]:
 
     tweets.asking = asking
     return switch
-
-
-def tornado_stream(
-    queries: int, objects: int, steps: int, seed: int, scale: float = 1.0, **asked: float
-) -> Stream:
-    """Tornado's: standing queries of a data set (`tweet_subscriptions`), and tweets.
-
-    `scale` condenses both. The sample is of tweets as they usually are.
-    """
-    corpus = TWEETS_US
-    asking, posting, past = np.random.default_rng(seed).spawn(3)
-    standing = []
-    for first in range(0, queries, _CHUNK):
-        n = min(_CHUNK, queries - first)
-        made = tweet_subscriptions(corpus, n, asking, scale=scale, **asked)
-        standing.append(subscribe_rows(corpus, made, first, np.zeros(n, np.int64)))
-    none = standing[0].slice(0, 0)
-    made_steps = []
-    for first in range(0, objects * steps, objects):
-        tweets = condensed_objects(corpus, objects, posting, scale)
-        times = np.arange(first + 1, first + objects + 1)
-        rows = publish_rows(corpus, tweets, first, times)
-        made_steps.append(Step(none, np.empty(0, np.int32), rows))
-    sample = publish_rows(corpus, corpus.objects(SAMPLE, past), 0, np.zeros(SAMPLE, np.int64))
-    return Stream(standing, made_steps, sample_of(sample))

@@ -37,11 +37,13 @@ class Balance:
     cells: int = 8  # PS2Stream: cells that Phase I looks at
     slack: float = 0.2  # PS2Stream: share by which a split may raise the total load, at the last
     side: int = 128  # PS2Stream: cells of the grid along each axis, at least; a power of two
-    rounds: int = 64  # PS2Stream: adjustments, each on what the one before leads to, at once
+    rounds: int = 64  # adjustments, each on what the one before leads to, at once
     gain: float = 0.1  # PS2Stream: share of the total load that a new strategy must save
     few: float = 0.1  # PS2Stream: share of subscriptions with which an old strategy ends
     every: int = 100  # PS2Stream: batches between two looks at a new strategy; an old one's end
-    beta: float = 1.0  # Tornado: what moving a query costs, in queries held against an object
+    beta: float = 1.0  # Tornado: what moving a subscription costs, in subscribes
+    horizon: int = 10  # Tornado: batches within which a move must pay for itself
+    rectangles: int = 8  # Tornado: of a shard, on the average at most; 1: as in the paper
 
     def __post_init__(self) -> None:
         """Refuse nonsense with a line that says what to write."""
@@ -53,6 +55,7 @@ class Balance:
         for name, least in (
             ("threshold", 1.0), ("least", 0), ("wait", 0), ("cells", 0), ("slack", 0.0),
             ("side", 1), ("rounds", 1), ("gain", 0.0), ("few", 0.0), ("every", 1), ("beta", 0.0),
+            ("horizon", 1), ("rectangles", 1),
         ):  # fmt: skip
             if not getattr(self, name) >= least:
                 raise NearcastError(

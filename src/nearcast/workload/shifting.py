@@ -26,7 +26,7 @@ class Shifting:
 
     queries: int = 500_000
     batch: int = 150_000  # objects a batch
-    phase: int = 20  # batches from one jump to the next
+    phase: int = 15  # batches from one jump to the next
     share: float = 0.8  # of objects around the hot spot
     spread: float = 0.03  # of them, in each direction; the space is a unit square
     side_max: float = 0.02  # of the boxes of subscriptions

@@ -1,6 +1,7 @@
 """Tornado's query data sets (section 5): normal tweets, spatially condensed, textually selective.
 
-The places and words are those of tweets; a query asks for all of its words inside a rectangle.
+A query's place and words are those of one tweet (section 5); it asks for all of its words inside a
+rectangle. The stream restarts when all tweets were streamed: tweets and queries may share a pool.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ import numpy as np
 
 from nearcast.workload.corpus import Corpus, Objects
 from nearcast.workload.places import Bounds
-from nearcast.workload.ragged import Floats, Ids, Longs, make_distinct, offsets_of
+from nearcast.workload.ragged import (
+    Floats,
+    Ids,
+    Longs,
+    expand,
+    make_distinct,
+    offsets_of,
+    rows_of,
+)
 from nearcast.workload.subscriptions import AND, Subscriptions
 
 KEYWORDS = 3  # Table 1
@@ -27,30 +36,47 @@ def tweet_subscriptions(
     side: float = SIDE,
     scale: float = 1.0,
     percentile: float = 1.0,
+    pool: Objects | None = None,
 ) -> Subscriptions:
-    """n queries at the places of tweets, with words of tweets there.
+    """n queries at the places of tweets, with some of the words of the same tweet.
 
-    `side`: of a rectangle, as a share of the spatial range. `scale`: that range shrunk about its
-    middle (*spatially condensed*). `percentile`: words only from that share of the vocabulary,
-    the less frequent end, by their frequencies there (*textually selective*).
+    `pool`: the tweets; others are drawn where none are given. Only tweets with as many words as are
+    asked for can be chosen. `side`: of a rectangle, as a share of the spatial range. `scale`: that
+    range shrunk about its middle (*spatially condensed*). `percentile`: words only from that share
+    of the vocabulary, the less frequent end, by their frequencies there (*textually selective*).
     """
-    x, y, tile = corpus.places(n, rng)
-    counts = np.full(n, int(keywords), dtype=np.int64)
+    tweets = pool if pool is not None else corpus.objects(max(4 * n, 1000), rng)
+    k = int(keywords)
+    fit = np.flatnonzero(np.diff(tweets.offsets) >= k)
+    if len(fit) == 0:
+        raise ValueError(f"no tweet has {k} words")
+    rows = fit[rng.integers(len(fit), size=n)]
     if percentile < 1.0:
-        offsets, words = _rare_words(corpus, counts, percentile, rng)
+        offsets, words = _rare_words(corpus, np.full(n, k), percentile, rng)
     else:
-        offsets, words = corpus.terms(counts, tile, rng)
-    x, y = condensed(corpus.bounds, x, y, scale)
+        offsets, words = _some_words(tweets, rows, k, rng)
+    x, y = condensed(corpus.bounds, tweets.lon[rows], tweets.lat[rows], scale)
     return Subscriptions(
         x, y, offsets, words, operator=np.full(n, AND, np.uint8), bbox=_boxes(corpus, x, y, side)
     )
 
 
-def condensed_objects(corpus: Corpus, n: int, rng: np.random.Generator, scale: float) -> Objects:
-    """Tweets of the spatially condensed data set."""
-    made = corpus.objects(n, rng)
-    x, y = condensed(corpus.bounds, made.lon, made.lat, scale)
-    return Objects(x, y, made.offsets, made.keywords)
+def _some_words(
+    tweets: Objects, rows: Longs, k: int, rng: np.random.Generator
+) -> tuple[Longs, Ids]:
+    """k words of each of these tweets, any of them equally likely."""
+    counts = np.diff(tweets.offsets)[rows]
+    at = expand(tweets.offsets[rows], counts)
+    offsets = offsets_of(counts)
+    order = np.lexsort((rng.random(len(at)), rows_of(offsets)))
+    first = expand(offsets[:-1], np.full(len(rows), k))
+    return offsets_of(np.full(len(rows), k)), tweets.keywords[at[order[first]]]
+
+
+def condensed_tweets(corpus: Corpus, tweets: Objects, scale: float) -> Objects:
+    """Tweets as in the spatially condensed data set."""
+    x, y = condensed(corpus.bounds, tweets.lon, tweets.lat, scale)
+    return Objects(x, y, tweets.offsets, tweets.keywords)
 
 
 def condensed(bounds: Bounds, x: Floats, y: Floats, scale: float) -> tuple[Floats, Floats]:

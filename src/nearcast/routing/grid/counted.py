@@ -63,12 +63,17 @@ class Counted:
 
     def remove(self, keys: Keys) -> Keys:
         """Count each of `keys` once less; those that are gone now."""
+        gone, unknown = self._remove(keys)
+        if unknown:
+            raise ValueError(f"{unknown} queries ended that were never added")
+        return gone
+
+    def _remove(self, keys: Keys) -> tuple[Keys, int]:
+        """(keys that are gone now, how many were not there)."""
         gone = np.empty(len(keys), np.uint64)
         count, unknown = _remove(self.table, frozen(keys), gone)
         self._held -= count
-        if unknown:
-            raise ValueError(f"{unknown} queries ended that were never added")
-        return gone[:count].copy()
+        return gone[:count].copy(), unknown
 
     def _make_room(self, more: int) -> None:
         """Keep the table at most half full; keys without a count are left behind."""

@@ -15,7 +15,10 @@
 | Text-Rout, Uni-Space-Rout (5.1) | `table.text_table`, `uniform` |
 
 `table` brings all of them to the common routing table, `place` finds copies of subscriptions by
-the search; `repartition` is ours. The routers are `router`, `tornado_text`, `tornado_uniform`.
+the search. Ours: `chain` makes operations one after the other on `cell_loads`, with `cuts` of the
+`pieces` of shards and `merging` where there are too many; `repartition` makes new partitions and
+deals them out by `assignment`; `refit` gives a table new bounds. The routers are `router`,
+`tornado_text`, `tornado_uniform`.
 
 docs/papers/tornado.md says where we differ from the paper.
 """

@@ -29,10 +29,22 @@ _ORDER = (HORIZONTAL, VERTICAL, CORNER, SPLIT_MERGE)  # of operations that are e
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """When it is worth while."""
+    """When it is worth while; `rounds` and `rectangles` matter to chains only."""
 
     beta: float = 1.0  # what moving a query costs, in the unit of costs (queries held against)
     threshold: float = 1.0  # nothing is done while the largest cost is at most this many means
+    horizon: float = 1.0  # batches whose C_r is held against C_t; the paper does not say
+    rounds: int = 1  # operations at once, at most
+    rectangles: int = 1  # a shard, on the average at most
+
+    @property
+    def goal(self) -> float:
+        """Where a chain ends, in means: half way below the threshold, or it would begin again."""
+        return 0.5 + 0.5 * self.threshold
+
+    def pays(self, c_r: float, c_t: float) -> bool:
+        """C_r > C_t."""
+        return self.horizon * c_r > c_t
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +76,8 @@ def adjust(
         if not operation.pieces:
             cold = summaries[operation.target].cost
             exact = settle(partitions, hot, aggregates[hot], cold, operation, settings)
-        if exact.c_r > exact.c_t:
-            return _decision(summaries, hot, exact)
+        if settings.pays(exact.c_r, exact.c_t):
+            return _decision(summaries, hot, exact, settings)
     return None
 
 
@@ -87,7 +99,7 @@ def operations(
         *_corners(summaries, hot, settings),
         *_split_merges(partitions, summaries, hot, settings),
     ]
-    worth = [o for o in found if o.c_r > o.c_t]
+    worth = [o for o in found if settings.pays(o.c_r, o.c_t)]
     return sorted(worth, key=_rank)
 
 
@@ -185,7 +197,9 @@ def _band(mine: Rectangle, low: int, count: int, upwards: bool) -> Rectangle:
     return ends[0], ends[1], ends[2], ends[3]
 
 
-def _decision(summaries: Sequence[Summary], hot: int, operation: Operation) -> Decision:
+def _decision(
+    summaries: Sequence[Summary], hot: int, operation: Operation, settings: Settings
+) -> Decision:
     before = [s.cost for s in summaries]
     after = list(before)
     moves = []
@@ -202,20 +216,26 @@ def _decision(summaries: Sequence[Summary], hot: int, operation: Operation) -> D
         tuple(after),
         operation.c_r,
         operation.c_t,
-        _reason(before, after, hot, moves, operation),
+        _reason(before, after, hot, moves, operation, settings),
     )
 
 
 def _reason(
-    before: list[int], after: list[int], hot: int, moves: list[Move], operation: Operation
+    before: list[int],
+    after: list[int],
+    hot: int,
+    moves: list[Move],
+    operation: Operation,
+    settings: Settings,
 ) -> str:
     mean = sum(before) / len(before)
     times = before[hot] / mean
     texts = [f"cells {m.cells} of {m.source} to {m.target}" for m in moves]
     touched = sorted({m.source for m in moves} | {m.target for m in moves})
     most = max(after[p] for p in touched)
+    horizon = "" if settings.horizon == 1 else f"{settings.horizon:g} "
     return (
         f"evaluator {hot} has cost {before[hot]}, {times:.2f} times the mean; {operation.kind}, "
         f"{', '.join(texts)}: the largest of {', '.join(map(str, touched))} becomes {most}; "
-        f"C_r {operation.c_r:g} > C_t {operation.c_t:g}"
+        f"{horizon}C_r {operation.c_r:g} > C_t {operation.c_t:g}"
     )

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from nearcast.routing.balance import GLOBAL, LOCAL, Adjustment, Balance, CanBalance, Counts, Period
+from nearcast.routing.balance import (
+    CONTROL,
+    GLOBAL,
+    LOCAL,
+    Adjustment,
+    Balance,
+    CanBalance,
+    Counts,
+    Period,
+)
 from nearcast.routing.dkm.arrays import Arrays
 from nearcast.routing.grid.router import GridRouter
-from nearcast.routing.grid.table import GridTable
+from nearcast.routing.grid.table import GridTable, sealed
 from nearcast.routing.tornado.a_grid import Partitions, partitions_of
 from nearcast.routing.tornado.balance import Settings, adjust
-from nearcast.routing.tornado.decision import Decision
-from nearcast.routing.tornado.gather import aggregates_of, costs_of, gather_costs, weights_of
+from nearcast.routing.tornado.cell_loads import CellLoads, Plan, shard_costs
+from nearcast.routing.tornado.chain import chain_of_pieces, chain_of_the_paper
+from nearcast.routing.tornado.decision import NEW_BOUNDS, Decision
+from nearcast.routing.tornado.gather import (
+    UNIT,
+    aggregates_of,
+    gather_aggregates,
+    gather_cells,
+    loads_of,
+    weights_of,
+)
+from nearcast.routing.tornado.pieces import pieces_of
+from nearcast.routing.tornado.refit import Bounds, refitted, wanted_bounds
 from nearcast.routing.tornado.repartition import repartition
 from nearcast.routing.tornado.table import after
 
@@ -21,34 +42,70 @@ from nearcast.routing.tornado.table import after
 class ShiftAndSplit(GridRouter, CanBalance):
     """One operation of the paper at a time (`local`), new partitions for all (`global`).
 
-    `auto`: the operation if it is enough to come below the threshold, otherwise whichever of both
-    leaves the smaller largest cost.
+    `auto`: of a chain of operations and of new partitions what is worth more.
     """
 
     def gather(self, shard: int, period: Period, balance: Balance) -> Arrays:
-        """Aggregates, and costs of cells."""
-        return gather_costs(self._table, self._partitions, shard, period)
+        """Aggregates where one operation is chosen by them, otherwise costs of cells."""
+        partitions = self._partitions(balance)
+        if partitions is None:
+            return gather_cells(self._table, shard, period)
+        return gather_aggregates(self._table, partitions, shard, period)
 
     def rebalance(
         self, told: list[Arrays], counts: list[Counts], balance: Balance
     ) -> Adjustment | None:
-        """The choice on summaries; cell costs are looked at only for new partitions."""
+        """By aggregates one operation, by costs of cells the best plan, or new bounds first."""
         weights = weights_of(told, counts)
-        settings = Settings(balance.beta * weights.check, balance.threshold)
-        aggregates = [aggregates_of(t, weights) for t in told]
-        best = None
-        if balance.mode != GLOBAL:
-            best = adjust(self._partitions, aggregates, settings)
-        if balance.mode != LOCAL and not (best and _enough(best, balance)):
-            queries = [int(a.overall[1]) for a in aggregates]
-            costs = costs_of(told, len(self._table.cells), weights)
-            new = repartition(self._partitions, costs, queries, settings)
-            if new and (best is None or max(new.after) < max(best.after)):
-                best = new
+        settings = settings_of(balance)
+        partitions = self._partitions(balance)
+        if partitions is not None:
+            made = adjust(partitions, [aggregates_of(t, weights) for t in told], settings)
+            if made is None:
+                return None
+            loads = np.array(made.before, float), np.array(made.after, float)
+            return Adjustment(after(self._table, made), [_told(made)], *loads)
+        cells = loads_of(told, len(self._table.cells), weights)
+        bounds = wanted_bounds(self._table, told) if balance.mode != LOCAL else None
+        if bounds is not None and self._uneven(cells, settings):
+            return self._refitted(bounds, cells)
+        best = max(self._plans(cells, balance, settings), key=lambda p: p.worth, default=None)
         if best is None:
             return None
-        before, later = np.array(best.before, float), np.array(best.after, float)
-        return Adjustment(after(self._table, best), [_told(best)], before, later)
+        table = sealed(self._table._replace(cells=best.cells))
+        decisions = [_told(d) for d in best.decisions]
+        return Adjustment(table, decisions, best.before.astype(float), best.after.astype(float))
+
+    def _plans(self, loads: CellLoads, balance: Balance, settings: Settings) -> Iterator[Plan]:
+        """All that is worth more than it costs; of equal ones the first is taken."""
+        cells, n = self._table.cells, self.shards
+        if not self._uneven(loads, settings):
+            return
+        ways = []
+        if balance.mode != GLOBAL:
+            if self._rectangular:
+                ways.append(chain_of_the_paper)
+            if settings.rectangles > 1 or not self._rectangular:
+                ways.append(chain_of_pieces)
+        if balance.mode != LOCAL:
+            ways.append(repartition)
+        for way in ways:
+            made = way(cells, n, loads, settings)
+            if made is not None:
+                yield made
+
+    def _uneven(self, loads: CellLoads, settings: Settings) -> bool:
+        costs = shard_costs(self._table.cells, loads.costs, self.shards)
+        return bool(costs.max() * self.shards > settings.threshold * costs.sum())
+
+    def _refitted(self, bounds: Bounds, loads: CellLoads) -> Adjustment:
+        """The same owners over other bounds."""
+        costs = shard_costs(self._table.cells, loads.costs, self.shards)
+        reason = f"many objects lie outside of the bounds; these become {bounds.tolist()}"
+        all_costs = tuple(costs.tolist())
+        made = Decision(NEW_BOUNDS, (), all_costs, all_costs, 0, 0, reason)
+        as_is = costs.astype(float)
+        return Adjustment(refitted(self._table, bounds), [_told(made)], as_is, as_is)
 
     @property
     def _table(self) -> GridTable:
@@ -56,13 +113,28 @@ class ShiftAndSplit(GridRouter, CanBalance):
         return self.grid
 
     @property
-    def _partitions(self) -> Partitions:
+    def _rectangular(self) -> bool:
+        """Whether no shard has more than one rectangle."""
+        owners = pieces_of(self._table.cells).owners
+        return len(owners) == len(np.unique(owners))
+
+    def _partitions(self, balance: Balance) -> Partitions | None:
+        """The partitions, if operations are chosen by aggregates."""
+        if balance.mode != LOCAL or not self._rectangular:
+            return None
         return partitions_of(self._table.cells, self.shards)
 
 
-def _enough(decision: Decision, balance: Balance) -> bool:
-    largest, mean = max(decision.after), sum(decision.after) / len(decision.after)
-    return largest <= balance.threshold * mean
+def settings_of(balance: Balance) -> Settings:
+    """The settings of a run in the unit of costs; `local` is one operation at a time."""
+    rounds = 1 if balance.mode == LOCAL else balance.rounds
+    return Settings(
+        balance.beta * CONTROL * UNIT,
+        balance.threshold,
+        balance.horizon,
+        rounds,
+        balance.rectangles,
+    )
 
 
 def _told(d: Decision) -> dict[str, Any]:

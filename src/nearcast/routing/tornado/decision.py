@@ -13,7 +13,10 @@ HORIZONTAL = "horizontal shift"  # over a horizontal boundary: rows move
 VERTICAL = "vertical shift"  # over a vertical boundary: columns move
 CORNER = "corner shift"
 SPLIT_MERGE = "split/merge"
-NEW_PARTITIONS = "new partitions"  # ours, see `repartition`
+SPLIT = "split"  # ours, as all below: into a rectangle more, see `chain`
+HAND_OVER = "hand-over"  # of a whole rectangle
+NEW_PARTITIONS = "new partitions"  # see `repartition`
+NEW_BOUNDS = "new bounds"  # see `refit`
 
 
 @dataclass(frozen=True, slots=True)

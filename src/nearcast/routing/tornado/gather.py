@@ -1,8 +1,8 @@
-"""What an evaluator knows of its cells after a batch: aggregates (4.3), and costs by cell.
+"""What an evaluator tells of its cells after a batch: aggregates (4.3), or costs by cell.
 
-The aggregates are what the operations of the paper are chosen by. The costs of single cells are
-read only where new partitions are made for all (`repartition`). What an object costs as such is
-kept apart from q_l: the weights of both are known only when all evaluators have told theirs.
+Operations of the paper are chosen by aggregates; a chain of them, and new partitions, by the costs
+of cells. What an object costs as such is kept apart from q_l: the weights of both are known only
+when all evaluators have told theirs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,18 @@ from nearcast.kernels.ragged import frozen
 from nearcast.routing.balance import Counts, Period, thinned
 from nearcast.routing.dkm.arrays import Arrays
 from nearcast.routing.grid.cells import cells_at, hooked
+from nearcast.routing.grid.survey import take
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.tornado.a_grid import Partitions
 from nearcast.routing.tornado.aggregates import Aggregates, add_queries, new_aggregates
+from nearcast.routing.tornado.cell_loads import CellLoads
 from nearcast.routing.tornado.costs import Costs
+from nearcast.routing.tornado.refit import outside
 from nearcast.routing.tornado.table import ranges_of, sample_costs
 
 SAMPLED = 4096  # objects whose q_l is counted; of more, every n-th stands for n
-_UNIT = 100.0  # costs are whole numbers of this part of a load
+QUERIES = 65_536  # held against them, likewise
+UNIT = 100.0  # costs are whole numbers of this part of a load
 
 
 class Weights(NamedTuple):
@@ -34,28 +38,60 @@ class Weights(NamedTuple):
     check: int
 
 
-def gather_costs(table: GridTable, partitions: Partitions, shard: int, period: Period) -> Arrays:
-    """Aggregates of the batch, of q_l and of objects, and both for each cell that has any."""
-    side = len(table.cells)
-    sample, step = thinned(period.objects, SAMPLED)
-    checks = step * sample_costs(table, sample, hooked(table, period.held), 0)
-    at = cells_at(table, frozen(period.objects.x), frozen(period.objects.y))
-    objects = np.bincount(at, minlength=side * side).reshape(side, side)
-    mine = new_aggregates(side)
+def gather_aggregates(
+    table: GridTable, partitions: Partitions, shard: int, period: Period
+) -> Arrays:
+    """Aggregates of the batch, of q_l and of objects, for an evaluator that is a rectangle."""
+    checks, objects = _by_cell(table, period)
+    mine = new_aggregates(len(table.cells))
     mine.columns[:], mine.rows[:], mine.overall[0] = _sums(checks)
     borders = np.ascontiguousarray(partitions[shard], np.int32)
     add_queries(mine, borders, ranges_of(table, frozen(period.held.boxes)), True)
-    cells = np.flatnonzero(checks.ravel() + objects.ravel())
     columns, rows, total = _sums(objects)
     return {
         **mine._asdict(),
         "object_columns": columns,
         "object_rows": rows,
         "object_overall": np.array([total, 0]),
-        "cells": cells,
-        "checks": checks.ravel()[cells],
-        "objects": objects.ravel()[cells],
     }
+
+
+def gather_cells(table: GridTable, shard: int, period: Period) -> Arrays:
+    """q_l, objects, and queries that begin there, of each cell that has any; totals of both."""
+    checks, objects = _by_cell(table, period)
+    queries = _begun(table, shard, period)
+    cells = np.flatnonzero(checks.ravel() + objects.ravel() + queries)
+    return {
+        "cells": cells.astype(np.int32),
+        "checks": checks.ravel()[cells],
+        "objects": objects.ravel()[cells].astype(np.int32),
+        "queries": queries[cells].astype(np.int32),
+        "overall": np.array([checks.sum(), queries.sum()]),
+        "object_overall": np.array([objects.sum(), 0]),
+        **outside(table, period.objects),
+    }
+
+
+def _by_cell(table: GridTable, period: Period) -> tuple[Costs, Costs]:
+    """q_l and objects of every cell."""
+    side = len(table.cells)
+    sample, step = thinned(period.objects, SAMPLED)
+    every = -(-len(period.held.conjunction) // QUERIES) or 1
+    held = period.held
+    if every > 1:
+        held = take(held, np.arange(0, len(held.conjunction), every))
+    checks = step * every * sample_costs(table, sample, hooked(table, held), 0)
+    at = cells_at(table, frozen(period.objects.x), frozen(period.objects.y))
+    return checks, np.bincount(at, minlength=side * side).reshape(side, side)
+
+
+def _begun(table: GridTable, shard: int, period: Period) -> NDArray[np.int64]:
+    """Queries by the first cell that each touches, told by the shard that has this cell."""
+    offsets = period.held.box_offsets
+    first = ranges_of(table, frozen(period.held.boxes[offsets[:-1][np.diff(offsets) > 0]]))
+    at = first[:, 1].astype(np.int64) * len(table.cells) + first[:, 0]
+    mine = at[table.cells.ravel()[at] == shard]
+    return np.bincount(mine, minlength=table.cells.size)
 
 
 def _sums(cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
@@ -66,8 +102,8 @@ def weights_of(told: Sequence[Arrays], counts: Sequence[Counts]) -> Weights:
     """Weights by which all cells together cost what was counted."""
     checks = sum(int(t["overall"][0]) for t in told)
     objects = sum(int(t["object_overall"][0]) for t in told)
-    check = _UNIT * sum(c.checks for c in counts) / checks if checks else 0.0
-    each = _UNIT * sum(c.each for c in counts) / objects if objects else 0.0
+    check = UNIT * sum(c.checks for c in counts) / checks if checks else 0.0
+    each = UNIT * sum(c.each for c in counts) / objects if objects else 0.0
     return Weights(max(round(each), 1), max(round(check), 1))
 
 
@@ -81,9 +117,10 @@ def aggregates_of(told: Arrays, w: Weights) -> Aggregates:
     return Aggregates(**{name: told[name] for name in Aggregates._fields} | found)
 
 
-def costs_of(told: Sequence[Arrays], side: int, w: Weights) -> Costs:
-    """The cost of every cell, by what all evaluators said."""
-    costs = np.zeros(side * side, np.int64)
+def loads_of(told: Sequence[Arrays], side: int, w: Weights) -> CellLoads:
+    """Every cell by what all evaluators said."""
+    costs, queries = np.zeros((2, side * side), np.int64)
     for t in told:
-        np.add.at(costs, t["cells"], w.check * t["checks"] + w.each * t["objects"])
-    return costs.reshape(side, side)
+        costs[t["cells"]] += w.check * t["checks"] + w.each * t["objects"]
+        queries[t["cells"]] += t["queries"]
+    return CellLoads(costs.reshape(side, side), queries.reshape(side, side))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearcast.model.jit import njit
 from nearcast.routing.grid.survey import Numbers, RangeSurvey
@@ -12,18 +13,20 @@ from nearcast.routing.tornado.neighbour_search import neighbour_search
 from nearcast.routing.tornado.table import ranges_of
 
 
-def place_by_search(table: GridTable, grid: AGrid, survey: RangeSurvey) -> Pairs:
+def place_by_search(
+    table: GridTable, grid: AGrid, owners: NDArray[np.int32], survey: RangeSurvey
+) -> Pairs:
     """(rows, shards): all copies of subscriptions, by row, then shard, each once.
 
-    `grid` has the partitions of `table`, which deals by place alone.
+    `grid` has the rectangles of `table`, which deals by place alone; `owners` are their shards.
     """
     found = neighbour_search(grid, ranges_of(table, survey.boxes))
-    return _by_row(found, survey.box_offsets)
+    return _by_row(found, owners, survey.box_offsets)
 
 
 @njit
-def _by_row(found: Found, box_offsets: Numbers) -> Pairs:
-    """The partitions of all boxes of a row, in order: few, so each is put where it belongs."""
+def _by_row(found: Found, owners: NDArray[np.int32], box_offsets: Numbers) -> Pairs:
+    """The shards of all boxes of a row, in order: few, so each is put where it belongs."""
     rows = np.empty(len(found.partitions), np.int64)
     shards = np.empty(len(found.partitions), np.int64)
     top = 0
@@ -31,7 +34,7 @@ def _by_row(found: Found, box_offsets: Numbers) -> Pairs:
         first = top
         start, stop = found.offsets[box_offsets[row]], found.offsets[box_offsets[row + 1]]
         for i in range(start, stop):
-            p = found.partitions[i]
+            p = owners[found.partitions[i]]
             at = top
             while at > first and shards[at - 1] > p:
                 at -= 1

@@ -5,17 +5,21 @@ from __future__ import annotations
 from functools import cached_property
 from typing import ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from nearcast.routing.base import Sample
 from nearcast.routing.grid.survey import RangeSurvey, bounds_of
 from nearcast.routing.grid.table import GridTable, Pairs
-from nearcast.routing.tornado.a_grid import AGrid, a_grid_of, partitions_of
+from nearcast.routing.tornado.a_grid import AGrid
 from nearcast.routing.tornado.balancing import ShiftAndSplit
+from nearcast.routing.tornado.pieces import grid_of
 from nearcast.routing.tornado.place import place_by_search
 from nearcast.routing.tornado.table import tornado_table
 
 
 class Tornado(ShiftAndSplit):
-    """An evaluator a rectangle of cells.
+    """An evaluator a rectangle of cells; balance may give it more.
 
     `side`: cells of the fine grid along each axis; `each`: what an object costs besides the
     queries that it is held against.
@@ -37,14 +41,14 @@ class Tornado(ShiftAndSplit):
         return tornado_table(sample, survey, bounds, side, self.shards, each)
 
     @cached_property
-    def a_grid(self) -> AGrid:
-        """The partitions of the table."""
+    def a_grid(self) -> tuple[AGrid, NDArray[np.int32]]:
+        """The rectangles of the table, and the shard of each."""
         if self.grid is None:
             raise ValueError("there are no partitions before a plan")
-        return a_grid_of(partitions_of(self.grid.cells, self.shards), len(self.grid.cells))
+        return grid_of(self.grid.cells)
 
     def copies(self, survey: RangeSurvey) -> Pairs:
         """By hash before a plan, then at every partition that the search finds."""
         if self.grid is None:
             return super().copies(survey)
-        return place_by_search(self.grid, self.a_grid, survey)
+        return place_by_search(self.grid, *self.a_grid, survey)

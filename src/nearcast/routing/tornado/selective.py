@@ -11,7 +11,7 @@ import numpy as np
 from nearcast.kernels.ragged import frozen, places
 from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words
 from nearcast.routing.grid.table import GridTable, Pairs, place_rows, route_rows
-from nearcast.routing.tornado.keyword_summary import KeywordSummary
+from nearcast.routing.tornado.keyword_summary import Joined, KeywordSummary, may_match
 from nearcast.routing.tornado.table import box_hooks
 
 
@@ -21,16 +21,19 @@ class Summaries:
     def __init__(self, table: GridTable, shards: int) -> None:
         self.table = table
         self.of = [KeywordSummary() for _ in range(shards)]
+        self._joined: Joined | None = None  # None: some summary has changed
 
     def add(self, survey: RangeSurvey) -> None:
         """Queries begin."""
+        self._joined = None
         for summary, words in zip(self.of, self._words(survey), strict=True):
             summary.add(words)
 
-    def remove(self, survey: RangeSurvey) -> None:
-        """Queries end; they must have been added."""
-        for summary, words in zip(self.of, self._words(survey), strict=True):
-            summary.remove(words)
+    def ended(self, shard: int, survey: RangeSurvey) -> None:
+        """An evaluator reports queries that were there and ended, each once, however late."""
+        self._joined = None
+        every = frozen(np.arange(len(survey.conjunction)))
+        self.of[shard].remove(box_hooks(self.table, survey, every)[1])
 
     @property
     def bytes(self) -> int:
@@ -40,11 +43,15 @@ class Summaries:
     def wanted(self, x: Reals, y: Reals, word_offsets: Numbers, words: Words) -> Pairs:
         """(rows, shards) as `route_rows` has them, without what summaries tell to drop."""
         rows, shards = route_rows(self.table, x, y, word_offsets, words)
-        keep = np.zeros(len(rows), bool)
-        for shard, summary in enumerate(self.of):
-            mine = np.flatnonzero(shards == shard)
-            offsets, at = places(word_offsets[rows[mine]], np.diff(word_offsets)[rows[mine]])
-            keep[mine] = summary.may_match(offsets, words[at])
+        if self._joined is None:
+            offsets = np.cumsum([0, *(len(s.table) for s in self.of)], dtype=np.int64)
+            self._joined = Joined(np.concatenate([s.table for s in self.of]), offsets)
+        keep = may_match(self._joined, rows, shards, frozen(word_offsets), frozen(words))
+        n = len(self.of)
+        asked, sent = (np.bincount(s, minlength=n).tolist() for s in (shards, shards[keep]))
+        for summary, checked, kept in zip(self.of, asked, sent, strict=True):
+            summary.checked += checked
+            summary.dropped += checked - kept
         return rows[keep], shards[keep]
 
     def _words(self, survey: RangeSurvey) -> list[Words]:
