@@ -91,14 +91,14 @@ def _words(kind: str, seeds: tuple[int, int]) -> Way:
     return Way(kind, "ps2stream", balance, spread=1.0, wide=True, seeds=seeds)
 
 
-def _cells(selection: str) -> Way:
+def _cells(selection: str, **way: Any) -> Way:
     balance = Balance(mode="local", side=16, selection=selection, **EAGER)
-    return Way("migrate", "ps2stream", balance, seeds=(1, 2))
+    return Way("migrate", "ps2stream", balance, **{"seeds": (1, 2), **way})
 
 
-def _two(kind: str, events: int) -> Way:
+def _two(kind: str, events: int, **way: Any) -> Way:
     balance = Balance(mode="global", side=16, gain=0.0, few=0.4, every=4, **EAGER)
-    return Way(kind, "ps2stream", balance, events=events, wide=True)
+    return Way(kind, "ps2stream", balance, events=events, **way)
 
 
 def _tornado(kind: str, mode: str = "local", **way: Any) -> Way:
@@ -116,22 +116,23 @@ _AWAY = (
     ((0, 0), (9, 0), (0, 9), (9, 9), (4, 5)),
     ((60, 30), (66, 33), (63, 38), (60, 30)),
 )
+_CHAIN = Balance(mode="auto", beta=0.0, **EAGER | {"rounds": 8})
 WAYS = {
     "split": _words("split", (0, 3)),
     "merge": _words("merge", (0, 3)),
     "migrate by dp": _cells("dp"),
     "migrate by gr": _cells("gr"),
     "migrate by si": _cells("si"),
-    "migrate by ra": _cells("ra"),
-    "a new strategy beside the old": _two("repartition", 84),
-    "the end of the old strategy": _two("retire", 168),
+    # Cells at random pay only where no subscription is in many of them.
+    "migrate by ra": _cells("ra", reach=0, seeds=(2, 2)),
+    "a new strategy beside the old": _two("repartition", 84, wide=True),
+    "the end of the old strategy": _two("retire", 168, shards=4, reach=8, seeds=(5, 0)),
     "horizontal shift": _tornado("horizontal shift", shards=2, axes=(0, 1), seeds=(5, 0)),
     "vertical shift": _tornado("vertical shift", shards=2, axes=(1, 0), seeds=(5, 0)),
     "corner shift": _tornado("corner shift", places=_CORNER, seeds=(26, 0)),
     "split/merge": _tornado("split/merge", shards=4, seeds=(3, 4)),
     "new partitions": _tornado("new partitions", mode="global", seeds=(0, 1)),
-    "a part of a shard": _tornado("split", mode="auto", shards=4),
-    "a rectangle of a shard": _tornado("hand-over", mode="auto", shards=4, events=120),
+    "parts of shards": Way("split", "tornado", _CHAIN, shards=4, events=120, seeds=(2, 2)),
     "new bounds": _tornado("new bounds", mode="auto", shards=4, places=_AWAY),
 }
 
