@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nearcast.engine import faults
 from nearcast.engine.balance import PLAN, STATS
-from nearcast.engine.batch import Ordered, in_order, only, ranks_in
+from nearcast.engine.batch import Ordered, in_order, ranks_in
 from nearcast.engine.costs import Bill, add_costs, counted
 from nearcast.engine.envelope import Directions, Envelope
 from nearcast.engine.files import write_atomic
@@ -23,19 +23,16 @@ from nearcast.engine.settings import Settings
 from nearcast.engine.sinks import BatchFiles, kinds_of
 from nearcast.engine.state import Delta, Manifest, StateFiles, snapshot
 from nearcast.engine.transfer import Moved, export, leaving, take_in, worth_building
+from nearcast.engine.views import change_kinds, sample_of, told_by, view_of
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
-from nearcast.index.base import Changes
 from nearcast.index.notify import Told, net
-from nearcast.kernels.ragged import gather
-from nearcast.routing import CanMove, GridRouter, Router, Sample, choose
+from nearcast.routing import CanMove, GridRouter, Router, choose
 from nearcast.routing.balance import CanBalance, CanReplan, Counts, Period
 from nearcast.routing.dkm.arrays import pack
 from nearcast.routing.dkm.plan import PlannedRouter
-from nearcast.routing.grid.cells import comes_to
-from nearcast.routing.grid.reporting import tells
 from nearcast.routing.grid.survey import survey_at
-from nearcast.wire.tables import CONTROLS, REJECTS, ObjectColumns, join, to_bytes
+from nearcast.wire.tables import CONTROLS, REJECTS, join, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
 
@@ -250,7 +247,7 @@ class ShardStep:
                 counts.scanned += found.work.scanned
                 counts.examined += found.work.examined
                 counts.told += len(found)
-                told = _told(index, routers[kind], report.shard, found, ordered.objects)
+                told = told_by(index, routers[kind], report.shard, found, ordered.objects)
                 told = net(told) if only_net else told
                 for event, n in told.events().items():
                     name = f"{kind}.{event}"
@@ -376,49 +373,3 @@ def open_bills(
             came = [t for t in (moved.controls.get(kind), ordered.controls) if t is not None]
             bills[kind] = Bill(kind, shard, router, order, indexes[kind], manifest, came)
     return bills
-
-
-def change_kinds(indexes: dict[str, LocalIndex], held: dict[str, int]) -> bool:
-    """Whether an id ended as one kind in this batch and began as another; `held`: slots before."""
-    some = {k: index for k, index in indexes.items() if len(index)}
-    if len(some) < 2:
-        return False
-    began = {k: index.id_hashes(np.arange(held[k], len(index))) for k, index in some.items()}
-    ended = {k: index.id_hashes(index.ended()) for k, index in some.items()}
-    return any(np.isin(began[a], ended[b]).any() for a in some for b in some if a != b)
-
-
-def view_of(ordered: Ordered, router: Router, shard: int) -> Ordered:
-    """The events of one kind: objects may have come for the sake of another."""
-    if not isinstance(router, GridRouter) or router.grid is None:
-        return ordered
-    o = ordered.objects
-    mine = comes_to(router.grid, shard, o.x, o.y, o.word_offsets, o.words)
-    if router.old is not None:
-        mine |= comes_to(router.old, shard, o.x, o.y, o.word_offsets, o.words)
-    return only(ordered, mine)
-
-
-def sample_of(objects: ObjectColumns) -> Sample:
-    """Objects, in the order of the log, as decisions see them."""
-    o, rows = objects, objects.order
-    lengths = np.diff(o.word_offsets)[rows]
-    return Sample(o.x[rows], o.y[rows], *gather(o.words, o.word_offsets[rows], lengths))
-
-
-def _told(
-    index: LocalIndex, router: Router, shard: int, changes: Changes, objects: ObjectColumns
-) -> Changes:
-    """The changes that this shard tells: other copies may have seen them too."""
-    if isinstance(router, GridRouter) and router.grid is not None:
-        rows = objects.order[changes.order]
-        told = tells(router.grid, shard, objects, rows, changes.slot, index.asked)
-        if router.old is not None:
-            by_old = index.parity(changes.slot) != router.both.parity
-            also = tells(router.old, shard, objects, rows, changes.slot, index.asked)
-            told = np.where(by_old, also, told)
-    elif index.all_report:
-        return changes
-    else:
-        told = index.reports(changes.slot)
-    return changes if told.all() else changes.take(np.flatnonzero(told))

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from nearcast.engine.settings import Settings
-from nearcast.engine.shard import sample_of
+from nearcast.engine.views import sample_of
 from nearcast.index.arena import Memory
 from nearcast.index.notify import render, tabulate
 from nearcast.kernels.jsonkeys import count_lines, line_keys
