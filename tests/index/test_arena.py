@@ -55,9 +55,9 @@ def test_growth_keeps_the_content(storage: Storage, width: int) -> None:
     assert len(storage.array("a", np.int64, width)) >= 5000
 
 
-def test_growth_is_by_an_eighth_at_least(storage: Storage) -> None:
+def test_growth_is_by_a_sixteenth_at_least(storage: Storage) -> None:
     storage.array("a", np.int64, 1, 1000)
-    assert len(storage.array("a", np.int64, 1, 1001)) >= 1125
+    assert len(storage.array("a", np.int64, 1, 1001)) >= 1062
 
 
 def test_arrays_that_are_large_enough_stay(storage: Storage) -> None:
