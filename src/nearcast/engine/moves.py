@@ -17,7 +17,7 @@ from nearcast.engine import faults
 from nearcast.engine.balance import STATS, Balancer, Rest
 from nearcast.engine.envelope import Directions
 from nearcast.engine.files import write_atomic
-from nearcast.engine.planning import ASK, TABLE, WARMUP, Samples, Surveyed, make_plan
+from nearcast.engine.planning import ASK, MOST, TABLE, WARMUP, Samples, Surveyed, make_plan
 from nearcast.engine.settings import Settings
 from nearcast.routing import CanMove, CanPlan, GridRouter, Load, Router, choose
 from nearcast.routing.balance import Counts
@@ -165,7 +165,8 @@ class Controls:
             table = following.tables[kind] = order[TABLE]
         elif surveys:
             checkpoint = self.folder.parent
-            following.orders[kind] = make_plan(router, checkpoint, batch, kind, surveys)
+            most = max(self._warmup, MOST)
+            following.orders[kind] = make_plan(router, checkpoint, batch, kind, surveys, most)
         elif not table and self.settings.shards > 1 and self._enough(batch):
             following.orders[kind] = {ASK: True}
         if table and costs and any(costs) and isinstance(router, PlannedRouter):

@@ -27,12 +27,14 @@ from nearcast.model.extent import circle_boxes
 from nearcast.model.jit import njit
 from nearcast.model.space import Space
 from nearcast.routing import CanPlan, GridRouter, Router, Sample, Survey, table_of_plan
+from nearcast.routing.balance import thinned
 from nearcast.routing.dkm.arrays import pack, unpack
 from nearcast.routing.grid.survey import RangeSurvey, join, survey_of
 from nearcast.routing.grid.table import reference
 from nearcast.wire.tables import lists, numbers
 
 WARMUP = 10_000  # objects, unless told otherwise
+MOST = 50_000  # that a table of cells and words is made from, unless told of more
 # in an order
 ASK = "survey"  # shards shall write a survey
 TABLE = "table"  # this holds from the batch after that on; shards export what it puts elsewhere
@@ -174,15 +176,24 @@ def join_surveys(surveys: list[bytes], sample: Sample) -> Survey:
 
 
 def make_plan(
-    router: CanPlan | GridRouter, checkpoint: Path, batch: int, kind: str, paths: list[str]
+    router: CanPlan | GridRouter,
+    checkpoint: Path,
+    batch: int,
+    kind: str,
+    paths: list[str],
+    most: int,
 ) -> dict[str, Any]:
-    """Plan from the objects and surveys up to `batch`; the order for shards to export by."""
+    """Plan from the objects and surveys up to `batch`; the order for shards to export by.
+
+    Tables of cells and words are made from about `most` objects: batches may bring many more.
+    """
     sample = Samples(checkpoint).read(batch + 1)
     surveys = [Path(path).read_bytes() for path in sorted(paths)]
     folder = checkpoint / "plans"
     if isinstance(router, GridRouter):
         known = join([RangeSurvey(**unpack(data)) for data in surveys])
-        return table_order(router.plan(sample, known, {}), folder / f"{batch:012d}-{kind}.bin")
+        table = router.plan(thinned(sample, most)[0], known, {})
+        return table_order(table, folder / f"{batch:012d}-{kind}.bin")
     held = join_surveys(surveys, sample)
     data, homes, costs = router.plan(sample, held, {})
     plan, moves = (folder / f"{batch:012d}-{kind}{end}.bin" for end in ("", "-homes"))
