@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from nearcast.index.arena import Storage
 from nearcast.kernels.hashing import hash_ids
-from nearcast.kernels.ragged import gather
+from nearcast.kernels.ragged import frozen, gather
 from nearcast.kernels.slots import CONJUNCTION, PARITY
 from nearcast.model.jit import njit
 from nearcast.model.space import Space
@@ -232,7 +232,7 @@ class LocalIndex(ABC):
         """Hashes of the ids of slots, as routers know them."""
         texts = self.texts(slots)
         offsets, data = gather(texts.text, texts.starts, texts.id_lengths)
-        return hash_ids(data, offsets)
+        return hash_ids(frozen(data), offsets)
 
     def asked(self, slots: NDArray[np.int64]) -> Asked:
         """What `asked_by` says of slots."""

@@ -16,7 +16,7 @@ class Hash(Router):
     paper = "baseline (DSkype's hash-based distribution)"
     about = "subscriptions dealt by id, objects to every shard"
     kinds = ("range", "knn")
-    indexes = {"range": "inverted", "knn": "inverted"}  # noqa: RUF012 -- a constant of the class
+    indexes = {"range": "pyramid", "knn": "pyramid"}  # noqa: RUF012 -- a constant of the class
     by_id = True
 
     def home(self, id_hash: NDArray[np.uint64]) -> NDArray[np.int64]:
