@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from nearcast.engine.balance import NOTHING, Record
+import json
+from pathlib import Path
+
+import msgspec
+
+from nearcast.engine.balance import LOG, NOTHING, Balancer, Record
+from nearcast.engine.files import write_atomic
 from nearcast.engine.reports import BatchRecord, summarise
 from nearcast.engine.settings import Settings
 from nearcast.engine.shard import Report
 from nearcast.engine.sinks import kinds_of
+from nearcast.routing.balance import Balance
 from nearcast.wire.tables import REJECTS, table_of
 
 
@@ -29,6 +36,23 @@ def test_looks_that_found_nothing_are_told_apart() -> None:
     assert [a["batch"] for a in balance["adjustments"]] == [9]
     line = {"batch": 3, "kind": "range", "imbalance": 1.5, "decision": NOTHING, "reason": "because"}
     assert balance["left_alone"] == [line]
+
+
+def test_the_log_of_decisions_goes_on_and_a_repeated_batch_writes_the_same(tmp_path: Path) -> None:
+    balancer = Balancer(tmp_path / "checkpoint", Balance(mode="auto"))
+
+    def decided(batch: int, what: str) -> None:
+        decisions = [{"kind": what, "reason": "because"}]
+        record = Record(batch, "range", [3.0, 1.0], decisions, [], [], [], [], [])
+        path = balancer.folder / f"{batch:012d}-range.json"
+        write_atomic(path, msgspec.json.encode(record))
+
+    decided(3, NOTHING)
+    decided(9, "migrate")
+    for batch in (2, 3, 4, 9, 9):
+        balancer.write_log(batch, tmp_path)
+    lines = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
+    assert [(line["batch"], line["decision"]) for line in lines] == [(3, NOTHING), (9, "migrate")]
 
 
 def test_rejects_are_told_by_what_was_wrong() -> None:

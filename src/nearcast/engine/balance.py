@@ -37,6 +37,7 @@ from nearcast.routing.grid.cells import refined
 from nearcast.routing.grid.table import GridTable, pack
 from nearcast.routing.ps2stream.adjust.decisions import RETIRE
 from nearcast.routing.ps2stream.adjust.strategies import Strategies, retire
+from nearcast.wire.tables import KINDS
 
 STATS = "stats"  # in an order: shards shall write statistics, of CELLS or for a PLAN
 CELLS, PLAN = "cells", "plan"
@@ -242,10 +243,16 @@ class Balancer:
         return [record for record in self.looks() if record.changes]
 
     def write_log(self, batch: int, out: Path) -> None:
-        """Bring the log of decisions in `out` up to date, if `batch` brought any."""
-        if self.balance.on and any(self.folder.glob(f"{batch:012d}-*.json")):
-            lines = [line for record in self.looks() for line in record.lines()]
-            write_atomic(out / LOG, msgspec.json.Encoder().encode_lines(lines))
+        """Add what `batch` decided to the log in `out`; a repeated batch replaces its own lines."""
+        made = [path for kind in KINDS if (path := self._path(batch, kind)).exists()]
+        if not made:
+            return
+        log = out / LOG
+        told = log.read_bytes().splitlines() if log.exists() else []
+        lines = [line for line in map(msgspec.json.decode, told) if line["batch"] < batch]
+        for path in made:
+            lines += msgspec.json.decode(path.read_bytes(), type=Record).lines()
+        write_atomic(log, msgspec.json.Encoder().encode_lines(lines))
 
 
 def drawn(table: GridTable) -> list[list[int]]:
