@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick check format bench clean
+.PHONY: help setup demo test test-quick check format reference bench clean
 
 bin := .venv/bin
 # The Java that scripts/setup chose; JAVA_HOME of the caller may be missing or too old.
@@ -22,7 +22,7 @@ demo: setup ## a live city on this machine
 	@$(run) $(bin)/nearcast demo
 
 test: setup ## all tests: first those without a JVM, then those on Spark
-	@$(bin)/python -m nearcast.engine.warm # else both workers would compile the same
+	@$(bin)/python -m nearcast.engine.spark.warm # else both workers would compile the same
 	$(run) $(pytest) -m "not spark" -n 2 --dist worksteal
 	$(run) $(pytest) -m spark -n 2 --dist worksteal
 
@@ -38,6 +38,9 @@ check: setup ## lint, format, types, import layers
 format: setup ## rewrite the sources as `make check` wants them
 	$(bin)/ruff check --fix
 	$(bin)/ruff format
+
+reference: setup ## make the tables of docs/spec.md anew, from the code
+	$(bin)/python -m tests.docs.reference
 
 bench: setup ## run one experiment (BENCH=pipeline), keep its results in bench/results/
 	@mkdir -p bench/results

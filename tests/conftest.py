@@ -72,7 +72,7 @@ def module_memory() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """One local session for all tests that need a JVM, started by the first of them."""
-    from nearcast.engine.session import create
+    from nearcast.engine.spark.session import create
 
     session = create(master="local[2]", app="nearcast-tests")
     yield session

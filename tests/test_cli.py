@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import os
@@ -14,10 +13,10 @@ from typing import Any
 import pytest
 
 import nearcast
-from nearcast import cli
 from nearcast.cli import main
-from nearcast.index import INDEXES
-from nearcast.routing import DEFAULTS, ROUTERS
+from nearcast.engine.formats import FIELD, FORMAT
+from nearcast.kinds import KINDS
+from nearcast.routing import ROUTERS
 from nearcast.workload import GENERATORS
 
 
@@ -46,22 +45,24 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("replay", "gone.jsonl", "--out", "OUT"), "nearcast: gone.jsonl: there is no such file"),
     (("replay", "EMPTY", "--out", "OUT"), "nearcast: EMPTY: the folder holds no .jsonl"),
     (("replay", "LOG", "--out", "LOG"), "nearcast: LOG: is a file; --out needs a folder"),
-    ((*REPLAY, "--strategy", "range"), "nearcast: argument --strategy: 'range': write KIND=NAME"),
-    ((*REPLAY, "--strategy", "range="), "nearcast: argument --strategy: 'range=': write"),
+    ((*REPLAY, "--strategy", "range"), "nearcast: strategies: 'range': write KIND=NAME"),
+    ((*REPLAY, "--strategy", "range="), "nearcast: strategies: 'range=': write"),
     ((*REPLAY, "--strategy", "range=tree"), "nearcast: strategy: no router 'tree' for range"),
     ((*REPLAY, "--strategy", "knn=hash+x"), "nearcast: strategy: no index 'x' for knn"),
     ((*REPLAY, "--strategy", "all=hash"), "nearcast: strategy: unknown kind 'all'"),
     (("replay", "--strategy", "range=hash", "gone", "--out", "OUT"), "nearcast: gone: there is no"),
     ((*REPLAY, "--strategy", "range=hash", "knn=x"), "nearcast: strategy: no router 'x' for knn"),
     ((*REPLAY, "--bounds", "-1,0,-2,1"), "nearcast: bounds: write minx,miny,maxx,maxy with min"),
-    ((*REPLAY, "--bounds", "1,2,3"), "nearcast: argument --bounds: write minx,miny,maxx,maxy"),
-    ((*REPLAY, "--bounds", "a,b,c,d"), "nearcast: argument --bounds: write minx,miny,maxx,maxy"),
+    ((*REPLAY, "--bounds", "1,2,3"), "nearcast: bounds: write minx,miny,maxx,maxy"),
+    ((*REPLAY, "--bounds", "a,b,c,d"), "nearcast: bounds: write minx,miny,maxx,maxy"),
     ((*REPLAY, "--bounds", "1,0,0,1"), "nearcast: bounds: write minx,miny,maxx,maxy with min"),
-    ((*REPLAY, "--shards", "0"), "nearcast: argument --shards: '0' is not a whole number"),
-    ((*REPLAY, "--shards", "two"), "nearcast: argument --shards: 'two' is not a whole number"),
+    ((*REPLAY, "--bounds", "1,0,2,1"), "nearcast: bounds has no effect: no chosen strategy div"),
+    ((*REPLAY, "--shards", "0"), "nearcast: shards: 0 is not between 1 and 4096"),
+    ((*REPLAY, "--shards", "two"), "nearcast: shards: 'two' is not a whole number"),
+    ((*REPLAY, "--shards", "2", "--shards", "3"), "nearcast: shards: '2' and '3'; give it once"),
     ((*REPLAY, "--shards", "5000"), "nearcast: shards: 5000 is not between 1 and 4096"),
-    ((*REPLAY, "--space", "round"), "nearcast: argument --space: invalid choice: 'round'"),
-    ((*REPLAY, "--balance", "on"), "nearcast: argument --balance: invalid choice: 'on'"),
+    ((*REPLAY, "--space", "round"), "nearcast: space: 'round'; use geographic or planar"),
+    ((*REPLAY, "--balance", "on"), "nearcast: balance: 'on'; use off, auto, local or global"),
     (
         (*REPLAY, "--balance", "auto"),
         "nearcast: balance: auto needs a strategy that can balance, such as range=ps2stream",
@@ -70,12 +71,19 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
         (*REPLAY, "--balance", "auto", "--strategy", "range=tornado-text"),
         "nearcast: balance: auto needs a strategy that can balance, such as range=ps2stream",
     ),
-    ((*REPLAY, "--changes", "some"), "nearcast: argument --changes: invalid choice: 'some'"),
-    ((*REPLAY, "--format", "csv"), "nearcast: argument --format: invalid choice: 'csv'"),
-    ((*REPLAY, "--batch-events", "-1"), "nearcast: argument --batch-events: '-1' is not"),
-    ((*REPLAY, "--window", "30"), "nearcast: argument --window: '30': write count:N or a dur"),
-    ((*REPLAY, "--window", "count:0"), "nearcast: argument --window: 'count:0': write count:N"),
-    ((*REPLAY, "--warmup", "x"), "nearcast: argument --warmup: 'x' is not a whole number"),
+    ((*REPLAY, "--changes", "some"), "nearcast: changes: 'some'; use every or net"),
+    ((*REPLAY, "--format", "csv"), "nearcast: format: 'csv'; use jsonl or parquet"),
+    ((*REPLAY, "--batch-events", "-1"), "nearcast: batch_events: -1 is less than 1"),
+    ((*REPLAY, "--window", "30"), "nearcast: window: '30': write count:N or a duration"),
+    ((*REPLAY, "--window", "count:0"), "nearcast: window: 'count:0': write count:N"),
+    ((*REPLAY, "--window", "count:5"), "nearcast: window has no effect: no kind of query of this"),
+    ((*REPLAY, "--window", "30s"), "nearcast: window has no effect: no kind of query of this"),
+    ((*REPLAY, "--warmup", "x"), "nearcast: warmup: 'x' is not a whole number"),
+    ((*REPLAY, "--warmup", "5"), "nearcast: warmup has no effect: no chosen strategy makes a plan"),
+    ((*REPLAY, "--plan", "side"), "nearcast: plan: 'side': write NAME=NUMBER, such as side=128"),
+    ((*REPLAY, "--plan", "side=x"), "nearcast: plan: side: 'x' is not a number"),
+    ((*REPLAY, "--plan", "side=4"), "nearcast: plan: no parameter 'side'; there are none: these"),
+    ((*REPLAY, "--trigger", "1s"), "nearcast: unrecognized arguments: --trigger 1s"),
     ((*REPLAY, "--fast"), "nearcast: unrecognized arguments: --fast"),
     (("run",), "nearcast: the following arguments are required: CONFIG.toml"),
     (("run", "gone.toml"), "nearcast: gone.toml: No such file or directory"),
@@ -83,6 +91,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("generate",), "nearcast: the following arguments are required: NAME"),
     (("generate", "moon"), "nearcast: no workload 'moon'; there are "),
     (("generate", "city"), "nearcast: generate: give --out FILE"),
+    (("generate", "list", "--objects", "5"), "nearcast: generate: --objects has no effect: `list`"),
     (("generate", "city", "--objects", "1.5"), "nearcast: argument --objects: '1.5' is not"),
     (("generate", "city", "--out", "EMPTY/no/file.jsonl"), "nearcast: "),
     (("generate", "city", "--out", "OUT.csv"), "nearcast: "),
@@ -117,7 +126,7 @@ def test_a_checkpoint_of_other_settings_is_refused_before_spark_starts(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, log: str
 ) -> None:
     (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "settings.json").write_text("{}")
+    (tmp_path / "state" / "settings.json").write_text(json.dumps({FIELD: FORMAT}))
     out, state = str(tmp_path / "out"), str(tmp_path / "state")
     status, _, err = run(capsys, "replay", log, "--out", out, "--checkpoint", state)
     assert status == 2
@@ -139,11 +148,11 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_strategies_lists_all_that_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "strategies")
     assert (status, err) == (0, "")
-    for kind, (default, why) in DEFAULTS.items():
-        assert f"{kind}: default {default} ({why})" in out
+    for kind in KINDS.values():
+        assert f"{kind.name}: default {kind.default} ({kind.reason})" in out
     for name, about, paper in [
         *((r.name, r.about, r.paper) for r in ROUTERS.values()),
-        *((i.name, i.about, i.paper) for i in INDEXES.values()),
+        *((i.name, i.about, i.paper) for kind in KINDS.values() for i in kind.index_classes()),
     ]:
         assert f"{name} " in out
         assert f"{about} [{paper}]" in out
@@ -197,7 +206,7 @@ def test_only_the_engine_needs_spark(tmp_path: Path) -> None:
     subprocess.run(argv, check=True, env=env, stdout=subprocess.DEVNULL)
 
 
-def test_the_module_runs_as_a_command(tmp_path: Path) -> None:
+def test_the_module_runs_as_a_command() -> None:
     env = {**os.environ, "PYTHONPATH": str(Path(nearcast.__file__).parents[1])}
     argv = [sys.executable, "-m", "nearcast", "fly"]
     ended = subprocess.run(argv, check=False, env=env, capture_output=True, text=True)
@@ -206,16 +215,14 @@ def test_the_module_runs_as_a_command(tmp_path: Path) -> None:
     assert ended.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "name", ["pipeline", "dkm-sks", "range-index", "ps2stream", "tornado", "balance"]
-)
-def test_every_experiment_has_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def ask(args: argparse.Namespace) -> int:
-        asked.append(args.name)
-        return 0
-
-    monkeypatch.setitem(cli._COMMANDS, "bench", ask)
-    assert main(["bench", name, "--json"]) == 0
-    assert asked == [name]
+def test_bench_says_what_to_do_where_it_is_not_installed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "nearcast_bench.cli", raising=False)
+    monkeypatch.delitem(sys.modules, "nearcast_bench", raising=False)
+    folders = [folder for folder in sys.path if not Path(folder, "nearcast_bench").exists()]
+    monkeypatch.setattr(sys, "path", folders)
+    status, out, err = run(capsys, "bench", "pipeline")
+    assert (status, out) == (2, "")
+    assert err.startswith("nearcast: bench: the experiments are not installed: run `make setup`")
+    assert err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""The command line (SPEC section 7): parse, call, report; one clear line for what is wrong."""
+"""The command line (docs/spec.md section 7): parse, call, report; one line for what is wrong."""
 
 from __future__ import annotations
 
@@ -6,50 +6,38 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
 from nearcast import __version__
-from nearcast.bench.cli import add_options, run_bench
-from nearcast.model.arguments import PROG, natural, positive
+from nearcast.engine.options.run_options import OPTIONS, RunOptions, flag, reference
+from nearcast.model.arguments import PROG, Parser, natural, positive
 from nearcast.model.errors import NearcastError
 
 
-class _Parser(argparse.ArgumentParser):
-    """An argument parser that says what is wrong in one line."""
-
-    def error(self, message: str) -> NoReturn:
-        """Exit 2."""
-        self.exit(2, f"{PROG}: {message} (see {self.prog} --help)\n")
-
-
-def _bounds(text: str) -> tuple[float, float, float, float]:
-    try:
-        a, b, c, d = (float(v) for v in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError("write minx,miny,maxx,maxy") from None
-    return a, b, c, d
+def _add_options(replay: argparse.ArgumentParser) -> None:
+    """The options of a run; `engine.options.run_options` reads and checks them."""
+    for row in reference():
+        if row.flag:
+            value = OPTIONS[row.name].value
+            replay.add_argument(
+                row.flag,
+                dest=row.name,
+                action="append",
+                metavar=f"{value.form} ..." if value.several else value.form,
+                help=f"{row.meaning} (default: {row.default})".replace("%", "%%"),
+            )
 
 
-def _strategy(text: str) -> tuple[str, str]:
-    kind, equals, name = text.partition("=")
-    if not equals or not kind or not name:
-        raise argparse.ArgumentTypeError(f"{text!r}: write KIND=NAME, such as range=hash")
-    return kind, name
+def _toml_help() -> str:
+    """The keys of a config file, for the help of `nearcast run`."""
+    lines = ["options in CONFIG.toml, beside [state] checkpoint, [[source]] and [[sink]]:"]
+    for row in reference():
+        lines.append(f"  {row.toml}: {row.type}")
+        lines.append(f"      {row.meaning} (default: {row.default})")
+    return "\n".join(lines)
 
 
-def _window(text: str) -> str:
-    kind, _, number = text.partition(":")
-    units = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-    if kind == "count" and number.isdigit() and int(number) > 0:
-        return text
-    digits = text.rstrip("abcdefghijklmnopqrstuvwxyz")
-    if digits.isdigit() and int(digits) > 0 and text[len(digits) :] in units:
-        return text
-    raise argparse.ArgumentTypeError(f"{text!r}: write count:N or a duration such as 30s, 10m, 1h")
-
-
-def _parser() -> _Parser:
-    parser = _Parser(prog=PROG, description="Location-aware publish/subscribe on Spark.")
+def _parser() -> Parser:
+    parser = Parser(prog=PROG, description="Location-aware publish/subscribe on Spark.")
     parser.add_argument("--version", action="version", version=f"{PROG} {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -58,29 +46,15 @@ def _parser() -> _Parser:
         "events", nargs="+", metavar="EVENTS", help="JSONL, .gz, Parquet, or folders"
     )
     replay.add_argument("--out", required=True, metavar="DIR", help="where results go")
-    replay.add_argument("--space", choices=["geographic", "planar"], default="geographic")
-    replay.add_argument("--bounds", type=_bounds, metavar="minx,miny,maxx,maxy")
-    replay.add_argument("--shards", type=positive, default=2, metavar="N")
-    replay.add_argument(
-        "--strategy", type=_strategy, action="append", default=[], metavar="KIND=NAME ..."
-    )
-    replay.add_argument("--batch-events", type=positive, default=None, metavar="N")
-    replay.add_argument("--window", type=_window, metavar="count:N|30s", help="of topk queries")
-    replay.add_argument("--changes", choices=["every", "net"], default="every")
-    replay.add_argument("--format", choices=["jsonl", "parquet"], default="jsonl")
     replay.add_argument("--checkpoint", metavar="DIR", help="go on where it stopped")
-    replay.add_argument("--master", default="local[*]", metavar="URL", help="any Spark master")
-    replay.add_argument(
-        "--balance",
-        choices=["off", "auto", "local", "global"],
-        default="off",
-        help="move subscriptions between shards as loads change",
-    )
-    replay.add_argument(
-        "--warmup", type=natural, default=0, metavar="N", help="objects that a plan is made from"
-    )
+    _add_options(replay)
 
-    run = commands.add_parser("run", help="the same, live, from sources to sinks, until stopped")
+    run = commands.add_parser(
+        "run",
+        help="the same, live, from sources to sinks, until stopped",
+        epilog=_toml_help(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     run.add_argument("config", metavar="CONFIG.toml")
 
     demo = commands.add_parser("demo", help="a live city on this machine: no input needed")
@@ -96,8 +70,7 @@ def _parser() -> _Parser:
     generate.add_argument("--seed", type=int, default=0, metavar="S")
     generate.add_argument("--out", metavar="FILE", help=".jsonl, .jsonl.gz or .parquet")
 
-    bench = commands.add_parser("bench", help="an experiment; JSON lines on stdout")
-    add_options(bench)
+    commands.add_parser("bench", help="an experiment; JSON lines on stdout")
 
     commands.add_parser(
         "strategies", help="what can be chosen for which kind, and from which paper"
@@ -105,24 +78,25 @@ def _parser() -> _Parser:
     return parser
 
 
-def _is_strategy(word: str) -> bool:
-    """Whether a further word behind `--strategy` is one, and no option and no log."""
+def _is_pair(word: str) -> bool:
+    """Whether a further word behind a flag of pairs is NAME=VALUE, and no flag and no log."""
     return "=" in word and not word.startswith("-") and not Path(word).exists()
 
 
 def _joined(argv: Sequence[str]) -> list[str]:
-    """Values that argparse would take for something else, joined to their option.
+    """Values that argparse would take for something else, joined to their flag.
 
-    Bounds may begin with a minus, which looks like an option. Strategies may be several, and what
+    Bounds may begin with a minus, which looks like a flag. NAME=VALUE may be several, and what
     follows them may be a log.
     """
+    several = {flag(name) for name, option in OPTIONS.items() if option.value.several}
     words = list(argv)
     joined: list[str] = []
     while words:
         word = words.pop(0)
-        if word in ("--bounds", "--strategy") and words:
+        if (word == "--bounds" or word in several) and words:
             joined.append(f"{word}={words.pop(0)}")
-            while word == "--strategy" and words and _is_strategy(words[0]):
+            while word in several and words and _is_pair(words[0]):
                 joined.append(f"{word}={words.pop(0)}")
         else:
             joined.append(word)
@@ -132,9 +106,10 @@ def _joined(argv: Sequence[str]) -> list[str]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; the exit status."""
     given = sys.argv[1:] if argv is None else list(argv)
-    args = _parser().parse_args(_joined(given))
-    args.argv = given
     try:
+        if given[:1] == ["bench"]:  # has a parser of its own
+            return _bench(given[1:])
+        args = _parser().parse_args(_joined(given))
         return int(_COMMANDS[args.command](args))
     except NearcastError as error:
         print(f"{PROG}: {error}", file=sys.stderr)
@@ -145,25 +120,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _replay(args: argparse.Namespace) -> int:
-    from nearcast.engine.command import replay
+    from nearcast.engine.options.command import replay
 
-    options: dict[str, Any] = {
-        "space": args.space,
-        "bounds": args.bounds,
-        "shards": args.shards,
-        "strategies": dict(args.strategy),
-        "changes": args.changes,
-        "format": args.format,
-        "warmup": args.warmup,
-        "balance": args.balance,
-        "master": args.master,
-    }
-    replay(args.events, args.out, args.checkpoint, args.batch_events, options)
+    given = {name: getattr(args, name, None) for name in OPTIONS}
+    options = RunOptions.read({name: words for name, words in given.items() if words})
+    replay(args.events, args.out, args.checkpoint, options)
     return 0
 
 
 def _run(args: argparse.Namespace) -> int:
-    from nearcast.engine.command import run
+    from nearcast.engine.options.command import run
 
     run(args.config)
     return 0
@@ -179,6 +145,9 @@ def _generate(args: argparse.Namespace) -> int:
     from nearcast.workload import GENERATORS, generate
 
     if args.name == "list":
+        for option in ("objects", "subscriptions", "out"):
+            if getattr(args, option) is not None:
+                raise NearcastError(f"generate: --{option} has no effect: `list` writes no log")
         for generator in GENERATORS.values():
             print(f"{generator.name:18} {generator.description}")
         return 0
@@ -197,20 +166,30 @@ def _generate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _strategies(args: argparse.Namespace) -> int:
-    from nearcast.index import INDEXES
-    from nearcast.routing import DEFAULTS, ROUTERS
+def _bench(argv: Sequence[str]) -> int:
+    try:
+        from nearcast_bench.cli import main as run_experiment
+    except ModuleNotFoundError as error:
+        if error.name != "nearcast_bench":
+            raise
+        raise NearcastError(
+            "bench: the experiments are not installed: run `make setup` in a clone of nearcast"
+        ) from error
+    return run_experiment(argv)
 
-    for kind, (default, why) in DEFAULTS.items():
-        print(f"{kind}: default {default} ({why})")
-        for router in ROUTERS.values():
-            if kind in router.kinds:
-                print(f"  router {router.name:15} {router.about} [{router.paper}]")
-        for index in INDEXES.values():
-            if kind in index.kinds:
-                print(f"  index  {index.name:15} {index.about} [{index.paper}]")
+
+def _strategies(_: argparse.Namespace) -> int:
+    from nearcast.kinds import KINDS
+    from nearcast.routing import ROUTERS
+
+    for kind in KINDS.values():
+        print(f"{kind.name}: default {kind.default} ({kind.reason})")
+        for name in kind.routers:
+            router = ROUTERS[name]
+            print(f"  router {router.name:15} {router.about} [{router.paper}]")
+        for index in kind.index_classes():
+            print(f"  index  {index.name:15} {index.about} [{index.paper}]")
     print("choose with --strategy KIND=ROUTER or KIND=ROUTER+INDEX")
-    print("topk, terms: not supported yet")
     return 0
 
 
@@ -219,6 +198,5 @@ _COMMANDS = {
     "run": _run,
     "demo": _demo,
     "generate": _generate,
-    "bench": run_bench,
     "strategies": _strategies,
 }

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from nearcast.demo.city import City, nearest_district, parade_at
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.wire.jsonl import decode_jsonl
 from nearcast.workload import CITY
@@ -23,9 +24,10 @@ def events_of(seed: int = 1) -> list[dict[str, Any]]:
 def test_every_event_is_valid() -> None:
     events = events_of()
     log = "".join(json.dumps(e) + "\n" for e in events).encode()
-    decoded = decode_jsonl(log, Space.GEOGRAPHIC)
+    decoded = decode_jsonl(log, Space.GEOGRAPHIC, KINDS)
     assert decoded.rejects.num_rows == 0
-    assert decoded.controls.num_rows == 400 + 2 * 15
+    subscribes = sum(table.num_rows for table in decoded.subscribes.values())
+    assert subscribes + decoded.ends.num_rows == 400 + 2 * 15
     assert decoded.objects.num_rows == 750
 
 

@@ -54,7 +54,7 @@ def test_results_are_those_at_the_end(folder: Path) -> None:
     results = Results.read(folder)
     assert [len(m) for m in results.matches.values()] == [2]
     assert [sorted(n.values()) for n in results.nearest.values()] == [[90.0, 120.0]]
-    assert sorted(results.told.values()) == [2, 4]
+    assert sorted(results.reported.values()) == [2, 4]
     assert len(results.heard) == 3
 
 

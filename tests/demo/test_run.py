@@ -47,17 +47,17 @@ def test_demo(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture
     said = capsys.readouterr().out
     summary = json.loads((out / "summary.json").read_text())
     events = (out / "events" / "city.jsonl").read_bytes().splitlines()
-    told = lines(out)
+    reported = lines(out)
     # The figures are those of the files.
     assert summary["events"]["total"] == len(events)
     assert summary["events"]["rejected"] == 0
-    assert summary["notifications"]["total"] == len(told) > 0
-    assert f"{len(told):,} notifications" in said
+    assert summary["notifications"]["total"] == len(reported) > 0
+    assert f"{len(reported):,} notifications" in said
     assert str(out / "map.html") in said
     assert f"nearcast replay {out}/events" in said
-    assert f'"notifications":{len(told)},' in (out / "map.html").read_text(encoding="utf-8")
+    assert f'"notifications":{len(reported)},' in (out / "map.html").read_text(encoding="utf-8")
     assert not list(out.glob("_*"))
-    # The log that stays tells the same when it is replayed, as the last lines promise.
+    # The log that stays reports the same when it is replayed, as the last lines promise.
     engine = Engine(shards=3, spark=spark)
     engine.replay([out / "events"], tmp_path / "again")
-    assert lines(tmp_path / "again") == told
+    assert lines(tmp_path / "again") == reported

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from nearcast.demo.screen import Plain, Silent, Terminal, choose_screen, spark_line
 from nearcast.demo.tally import Tally
-from nearcast.engine.reports import BatchRecord
-from nearcast.engine.shard import Report
+from nearcast.engine.output.reports import BatchRecord
+from nearcast.engine.shard.step import Report
 
 RECORD = BatchRecord(
     7,
@@ -44,7 +44,7 @@ def test_tally_adds_up() -> None:
     assert total.total == 8_000
     assert total.notifications == {"range.match": 60, "knn.enter": 24, "knn.leave": 22}
     assert total.per_second == 2_000.0
-    assert list(total.told) == [53, 53]
+    assert list(total.reported) == [53, 53]
 
 
 def test_a_pipe_gets_one_line_a_batch() -> None:

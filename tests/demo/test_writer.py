@@ -70,7 +70,7 @@ def test_stop_without_start_is_fine(writer: Writer) -> None:
     writer.stop()
 
 
-def test_the_thread_writes_until_it_is_stopped(writer: Writer, reader: Reader) -> None:
+def test_the_thread_writes_until_it_is_stopped(writer: Writer) -> None:
     writer.start()
     while writer.written == 50:
         assert writer.error is None

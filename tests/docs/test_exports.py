@@ -11,12 +11,14 @@ import pytest
 import nearcast
 import nearcast.index
 import nearcast.routing
+import nearcast_bench
 from nearcast.index import INDEXES, LocalIndex
 from nearcast.routing import ROUTERS, Router
 
 MODULES = [
     m.name
-    for m in pkgutil.walk_packages(nearcast.__path__, "nearcast.")
+    for package in (nearcast, nearcast_bench)
+    for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not m.name.endswith("__main__")
 ]
 
@@ -48,11 +50,11 @@ def test_packages_export_all_that_they_have(package: ModuleType) -> None:
 
 def test_registered_classes_are_exported() -> None:
     for package, registry, base in (
-        (nearcast.index, INDEXES, LocalIndex),
-        (nearcast.routing, ROUTERS, Router),
+        (nearcast.index, [i for fit in INDEXES.values() for i in fit.values()], LocalIndex),
+        (nearcast.routing, list(ROUTERS.values()), Router),
     ):
         exported = [getattr(package, name) for name in package.__all__]
-        assert [c for c in registry.values() if c not in exported] == []
+        assert [c for c in registry if c not in exported] == []
         assert base in exported
 
 

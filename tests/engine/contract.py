@@ -10,7 +10,7 @@ import json
 import math
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -18,16 +18,20 @@ from typing import Any, cast
 
 import pyarrow.parquet as pq
 
-from nearcast.engine.balance import Balancer, Record
-from nearcast.engine.live import Tailer
-from nearcast.engine.settings import Settings
-from nearcast.engine.source import Feed
-from nearcast.engine.state import Manifest
+from nearcast.engine.feed.source import Feed
+from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.moves.balancer import Balancer, Record
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.shard.state import Manifest
+from nearcast.kinds import KINDS, Kind
+from nearcast.model.standing import FOREVER
 from nearcast.testing.one_process import OneProcess
 from nearcast.testing.oracle import Order, replay
+from nearcast.wire.decode import Decoded
 from nearcast.wire.logs import open_log
 from nearcast.wire.plan import Planner
-from nearcast.wire.splits import read_split
+from nearcast.wire.read_split import read_split
+from nearcast.wire.split import Split
 
 Json = dict[str, Any]
 
@@ -59,10 +63,10 @@ class Miniature:
 
     def plan(self, log: Path, batch_events: int, splits: int = 2) -> int:
         """Plan a log behind what is planned; the number of batches in all."""
-        feed, spool = Feed(self.checkpoint), self.checkpoint / "spool"
+        feed, spool = Feed(self.checkpoint, self.settings.kinds_to_find), self.checkpoint / "spool"
         logs = [open_log(str(log), False, spool)]
         for splits_ in Planner(logs, batch_events, splits, spool).batches():
-            feed.add(len(feed), splits_)
+            feed.add(len(feed), feed.with_kinds(splits_))
         return len(feed)
 
     def feed(self, events: Iterable[Json | str], batch_events: int, splits: int = 2) -> int:
@@ -71,18 +75,21 @@ class Miniature:
         log = write_log(self.folder / "in" / "log.jsonl", events)
         if self.settings.order == "time":
             return self.plan(log, batch_events, splits)
-        Tailer([log.parent], self.checkpoint, batch_events, splits).poll()
+        kinds = self.settings.kinds_to_find
+        Tailer([log.parent], self.checkpoint, batch_events, splits, kinds=kinds).poll()
         return len(Feed(self.checkpoint))
 
     def batch(self, n: int) -> None:
         """Run batch `n`; it counts only when the sink has returned."""
         before = self.states.get(n, [Manifest()] * self.settings.shards)
-        splits = [
-            (read_split(split, self.settings.space, number), split.final)
-            for number, split in enumerate(Feed(self.checkpoint).read(n))
-        ]
-        self.states[n + 1] = self.run.batch(n, splits, before).states
+        planned = Feed(self.checkpoint).read(n)
+        splits = [(self._read(split, number), split.final) for number, split in enumerate(planned)]
+        self.states[n + 1] = self.run.batch(n, splits, before, planned[0].kinds).states
         self.next = n + 1
+
+    def _read(self, split: Split, number: int) -> Decoded:
+        chosen = self.settings
+        return read_split(split, chosen.space, chosen.kinds, number, chosen.stored)
 
     def finish(self) -> None:
         """All batches that are left."""
@@ -121,7 +128,9 @@ def run_log(
             again = _plans(run.checkpoint)  # some are forgotten by now
             assert again == {name: once[name] for name in again}
     order = cast(Order, settings.order)
-    why = difference(told(run.out), expected(events, settings.space, order))
+    retain = settings.retain_ms or FOREVER  # of a log without asks it makes no difference
+    right = expected(events, settings.space, order, settings.kinds, retain)
+    why = difference(reported(run.out), right)
     assert not why, why
     assert len(list((run.checkpoint / "plans").glob("*"))) <= 10  # old tables are forgotten
     return run
@@ -140,26 +149,29 @@ def write_log(path: Path, events: Iterable[Json | str]) -> Path:
     return path
 
 
-def told(out: Path) -> Counter[str]:
+def reported(out: Path) -> Counter[str]:
     """All notifications of a run, whatever their format."""
     found: Counter[str] = Counter()
     for path in sorted((out / "notifications").glob("*")):
         if path.suffix == ".parquet":
             rows = pq.read_table(path).to_pylist()
-            found.update(_text(_from_columns(row)) for row in rows)
+            found.update(as_text(_from_columns(row)) for row in rows)
         else:
-            found.update(_text(json.loads(line)) for line in path.read_text().splitlines())
+            found.update(as_text(json.loads(line)) for line in path.read_text().splitlines())
     return found
 
 
 def _from_columns(row: Json) -> Json:
     row = {k: v for k, v in row.items() if v is not None}
-    return row | ({"meta": json.loads(row["meta"])} if "meta" in row else {})
+    return row | {name: json.loads(row[name]) for name in ("meta", "objects") if name in row}
 
 
-def _text(row: Json) -> str:
+def as_text(row: Json) -> str:
+    """A notification, written so that equal ones are equal."""
     if row.get("distance") == math.inf:  # between places 1e200 apart; JSON has no number for it
         row = row | {"distance": None}
+    if "objects" in row:
+        row = row | {"objects": [json.loads(as_text(o)) for o in row["objects"]]}
     return json.dumps(row, sort_keys=True)
 
 
@@ -173,9 +185,16 @@ def refused(out: Path) -> list[Json]:
     return sorted(rows, key=lambda r: (r["file"], r["line"]))
 
 
-def expected(events: Iterable[Json | str], space: str, order: Order = "time") -> Counter[str]:
-    """What the oracle tells."""
-    return Counter(_text(n) for n in replay(events, space, order).notifications)
+def expected(
+    events: Iterable[Json | str],
+    space: str,
+    order: Order = "time",
+    kinds: Mapping[str, Kind] = KINDS,
+    retain: int = FOREVER,
+) -> Counter[str]:
+    """What the oracle reports."""
+    right = replay(events, space, order, kinds=kinds, retain=retain)
+    return Counter(as_text(n) for n in right.notifications)
 
 
 def difference(found: Counter[str], wanted: Counter[str]) -> str:

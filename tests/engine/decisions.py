@@ -12,14 +12,14 @@ from typing import Any
 
 from tests.engine.contract import Miniature, run_log
 
-from nearcast.engine.balance import HOLDS_AFTER
-from nearcast.engine.settings import Settings
+from nearcast.engine.moves.balancer import HOLDS_AFTER
+from nearcast.engine.options.settings import Settings
 from nearcast.routing.balance import Balance
 from nearcast.testing.oracle import Order
 
 Json = dict[str, Any]
 # Decide whenever it can be, but little at once: one round shows what sixty would.
-EAGER: dict[str, Any] = {"threshold": 1.0, "least": 0, "wait": 0, "rounds": 1}
+EAGER: dict[str, Any] = {"threshold": 1.0, "ratio": 1.0, "least": 0, "wait": 0, "rounds": 1}
 BATCH_EVENTS = 12
 
 
@@ -45,7 +45,7 @@ class Way:
     def settings(
         self, index: str, order: str, folder: Path, router: str = "", balance: Balance | None = None
     ) -> Settings:
-        """Of a run in a folder; also with another router, or told otherwise."""
+        """Of a run in a folder; also with another router, or another output."""
         return Settings(
             shards=self.shards,
             strategies={"range": f"{router or self.router}+{index}"},
@@ -93,7 +93,7 @@ def _words(kind: str, seeds: tuple[int, int]) -> Way:
 
 def _cells(selection: str, **way: Any) -> Way:
     balance = Balance(mode="local", side=16, selection=selection, **EAGER)
-    return Way("migrate", "ps2stream", balance, **{"seeds": (1, 2), **way})
+    return Way("migrate", "ps2stream", balance, **{"seeds": (0, 2), **way})
 
 
 def _two(kind: str, events: int, **way: Any) -> Way:
@@ -103,6 +103,11 @@ def _two(kind: str, events: int, **way: Any) -> Way:
 
 def _tornado(kind: str, mode: str = "local", **way: Any) -> Way:
     return Way(kind, "tornado", Balance(mode=mode, beta=0.0, **EAGER), **way)
+
+
+def _sstd(kind: str, mode: str, ratio: float = 1.0, **way: Any) -> Way:
+    settings = EAGER | {"rounds": 8, "ratio": ratio}
+    return Way(kind, "sstd", Balance(mode=mode, **settings), **way)
 
 
 # One part on the left, two on the right, of which the upper one has nothing to do: it takes over
@@ -119,10 +124,10 @@ _AWAY = (
 _CHAIN = Balance(mode="auto", beta=0.0, **EAGER | {"rounds": 8})
 WAYS = {
     "split": _words("split", (0, 3)),
-    "merge": _words("merge", (0, 3)),
+    "merge": _words("merge", (15, 20)),
     "migrate by dp": _cells("dp"),
     "migrate by gr": _cells("gr"),
-    "migrate by si": _cells("si"),
+    "migrate by si": _cells("si", seeds=(2, 10)),
     # Cells at random pay only where no subscription is in many of them.
     "migrate by ra": _cells("ra", reach=0, seeds=(2, 2)),
     "a new strategy beside the old": _two("repartition", 84, wide=True),
@@ -134,6 +139,9 @@ WAYS = {
     "new partitions": _tornado("new partitions", mode="global", seeds=(0, 1)),
     "parts of shards": Way("split", "tornado", _CHAIN, shards=4, events=120, seeds=(2, 2)),
     "new bounds": _tornado("new bounds", mode="auto", shards=4, places=_AWAY),
+    "PM": _sstd("PM", "local"),
+    "FM": _sstd("FM", "global", 2.5),
+    "FG": _sstd("FG", "global", seeds=(3, 0)),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.engine.contract import Miniature
 
-from nearcast.engine.reports import Reports
+from nearcast.engine.output.reports import Reports
 from nearcast.testing.cases import publish, subscribe, unsubscribe
 
 Json = dict[str, Any]

@@ -16,16 +16,16 @@ from hypothesis import strategies as st
 from tests.engine.contract import run_log
 from tests.engine.decisions import EAGER, WAYS, Json, index_for, made
 
-from nearcast.engine.settings import Settings
-from nearcast.index import INDEXES
+from nearcast.engine.options.settings import Settings
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.routing import ROUTERS
-from nearcast.routing.balance import Balance, CanBalance
+from nearcast.routing.balance import Balance
 from nearcast.testing.oracle import Order
 from nearcast.testing.strategies import event_logs, spaces
 
-BALANCING = [name for name, router in ROUTERS.items() if issubclass(router, CanBalance)]
-RANGE_INDEXES = [name for name, index in INDEXES.items() if "range" in index.kinds]
+BALANCING = [name for name, router in ROUTERS.items() if router.balances]
+RANGE_INDEXES = KINDS["range"].indexes
 
 
 @pytest.mark.parametrize("order", ["time", "arrival"])

@@ -15,24 +15,24 @@ from tests.engine.contract import (
     Miniature,
     difference,
     expected,
+    reported,
     run_log,
-    told,
     write_log,
 )
 
-from nearcast.engine import transfer
-from nearcast.engine.reports import Reports
-from nearcast.engine.settings import Settings
-from nearcast.engine.transfer import Moved
-from nearcast.index import INDEXES
+from nearcast.engine.moves import parcels as transfer
+from nearcast.engine.moves.parcels import Moved
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.output.reports import Reports
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
-from nearcast.routing import ROUTERS, CanPlan
+from nearcast.routing import ROUTERS
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
 from nearcast.testing.strategies import event_logs, spaces
 
-PLANNED = [name for name, router in ROUTERS.items() if issubclass(router, CanPlan)]
-KNN_INDEXES = [name for name, index in INDEXES.items() if "knn" in index.kinds]
+PLANNED = [name for name, router in ROUTERS.items() if router.keeps_costs]
+KNN_INDEXES = KINDS["knn"].indexes
 STRATEGIES: tuple[dict[str, str], ...] = (
     {},
     {"range": "random", "knn": "random"},
@@ -75,7 +75,7 @@ def test_an_index_that_is_built_anew_before_more_comes_does_not_show(
         renumbered.append(moved.renumbered)
         return moved
 
-    monkeypatch.setattr("nearcast.engine.shard.take_in", take_in)
+    monkeypatch.setattr("nearcast.engine.shard.step.take_in", take_in)
     rng = Random(order)
     for seed in range(3):
         late = 0.3 if order == "arrival" else 0.0
@@ -157,4 +157,4 @@ def test_a_cut_within_an_instant_does_not_show(memory: Path) -> None:
         run = Miniature(Settings(shards=1, arena=str(folder / "arena")), folder)
         run.plan(write_log(folder / "log.jsonl", events), batch_events)
         run.finish()
-        assert difference(told(run.out), wanted) == ""
+        assert difference(reported(run.out), wanted) == ""

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.engine.contract import difference, expected, refused, told, write_log
+from tests.engine.contract import difference, expected, refused, reported, write_log
 
 from nearcast.engine import Engine
 from nearcast.model.space import Space
@@ -70,7 +70,7 @@ def test_several_files_of_several_formats(tmp_path: Path, spark: SparkSession) -
     engine = Engine(shards=2, arena=str(tmp_path / "arena"), spark=spark)
     summary = engine.replay([logs], tmp_path / "out", batch_events=70)
     in_order = [event for part in parts.values() for event in part]
-    assert difference(told(tmp_path / "out"), expected(in_order, "geographic")) == ""
+    assert difference(reported(tmp_path / "out"), expected(in_order, "geographic")) == ""
     assert summary["events"]["total"] == 240 + 4
     found = [(Path(r["file"]).name, r["line"], r["reason"]) for r in refused(tmp_path / "out")]
     assert [(name, line) for name, line, _ in found] == [
@@ -154,7 +154,7 @@ def test_bad_events_are_refused_and_the_rest_goes_on(tmp_path: Path, spark: Spar
     summary = engine.replay([logs], tmp_path / "out", batch_events=20)
     wanted = expected(good, "geographic")
     assert wanted.total() > 10
-    assert difference(told(tmp_path / "out"), wanted) == ""
+    assert difference(reported(tmp_path / "out"), wanted) == ""
     found = refused(tmp_path / "out")
     mine = [r for r in found if r["file"] == str(log)]
     assert [r["line"] for r in mine] == where

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.engine.contract import difference, expected, refused, told
+from tests.engine.contract import difference, expected, refused, reported
 from tests.engine.test_inputs import SCHEMA, columns
 
 from nearcast.engine import Engine
@@ -55,7 +55,7 @@ def test_a_folder_is_tailed(tmp_path: Path, spark: SparkSession) -> None:
     first = lines(events[:40])
     append(folder / "a.jsonl", first[:-25])  # the last line is not whole yet
     settle(run)
-    assert difference(told(run.out), expected(events[:39], "geographic", "arrival")) == ""
+    assert difference(reported(run.out), expected(events[:39], "geographic", "arrival")) == ""
     append(folder / "a.jsonl", first[-25:])
     settle(run)
     (folder / "b.jsonl").mkdir()  # cannot be read
@@ -68,7 +68,7 @@ def test_a_folder_is_tailed(tmp_path: Path, spark: SparkSession) -> None:
     table = pa.Table.from_pylist([columns(e) for e in events[80:100]], SCHEMA)
     pq.write_table(table, folder / "e.parquet")
     settle(run)
-    assert difference(told(run.out), expected(events[:100], "geographic", "arrival")) == ""
+    assert difference(reported(run.out), expected(events[:100], "geographic", "arrival")) == ""
     append(folder / "a.jsonl", lines(events[100:130]))  # much of it is left for the next start
     assert run.tailer
     run.tailer.poll()
@@ -79,11 +79,27 @@ def test_a_folder_is_tailed(tmp_path: Path, spark: SparkSession) -> None:
     settle(run)
     summary = run.stop()
     wanted = expected(events, "geographic", "arrival")
-    assert difference(told(run.out), wanted) == ""
+    assert difference(reported(run.out), wanted) == ""
     found = [(Path(r["file"]).name, r["line"]) for r in refused(run.out)]
     assert found == [("a.jsonl", 71), ("b.jsonl", 0), ("c.jsonl", 21)]
     assert summary["events"]["total"] == len(events) + 3
     assert summary["notifications"]["total"] == wanted.total()
+
+
+def test_a_tailer_that_breaks_ends_the_run(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in").mkdir()
+    engine = Engine(arena=str(tmp_path / "arena"), spark=spark)
+    run = engine.tail(tmp_path / "in", tmp_path / "out", tmp_path / "checkpoint")
+    append(tmp_path / "in" / "a.jsonl", lines(random_log(33, Space.GEOGRAPHIC, 5)))
+    run.drain()
+    assert run.tailer
+    monkeypatch.setattr(run.tailer, "poll", lambda: int("x"))
+    for call in (run.wait, run.drain, run.stop):
+        with pytest.raises(NearcastError, match=r"cannot be followed any more \(ValueError"):
+            call()
+    assert not run.query.isActive
 
 
 @pytest.mark.parametrize("form", ["value", "columns"])
@@ -118,7 +134,7 @@ def test_a_streaming_data_frame(form: str, tmp_path: Path, spark: SparkSession) 
     watch.processAllAvailable()
     watch.stop()
     wanted = expected(events, "geographic", "arrival")
-    assert difference(told(out), wanted) == ""
+    assert difference(reported(out), wanted) == ""
     assert summary["notifications"]["total"] == wanted.total()
     rows = spark.table(f"told_{form}").collect()
     assert len(rows) == wanted.total()

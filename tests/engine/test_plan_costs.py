@@ -1,6 +1,6 @@
 """C(w) follows what a shard holds: what ends by time is taken off too, and nothing twice.
 
-By the cost model of `kop` a subscription costs the same whenever it is asked (equation 1), so at
+By the cost model of `kop` a subscription costs the same whenever it is queried (equation 1), so at
 the end of each batch C(w) must be the sum over what the shard has to serve from then on.
 """
 
@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 from tests.engine.contract import Miniature, write_log
 
-from nearcast.engine.costs import counted
-from nearcast.engine.live import Tailer
-from nearcast.engine.moves import Controls
-from nearcast.engine.settings import Settings
-from nearcast.engine.source import Feed
-from nearcast.engine.state import StateFiles
-from nearcast.index import INDEXES
+from nearcast.engine.feed.source import Feed
+from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.moves.control import Controls
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.shard.state import StateFiles
 from nearcast.index.arena import Memory
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.routing.dkm.kop import Kop
+from nearcast.routing.ledger import counted
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
 
@@ -64,7 +64,9 @@ def held_costs(run: Miniature, batch: int, router: Kop) -> list[float]:
     """The costs of what each shard has to serve after `batch`, from its state files."""
     sums = []
     for shard, manifest in enumerate(run.states[batch + 1]):
-        indexes = {k: INDEXES["inverted"](k, Space.PLANAR, Memory()) for k in ("range", "knn")}
+        indexes = {
+            name: kind.index("inverted")(Space.PLANAR, Memory()) for name, kind in KINDS.items()
+        }
         StateFiles(run.checkpoint, shard).rebuild(manifest, indexes)
         slots = counted(indexes["knn"], manifest.now)
         sums.append(float(router.costs(indexes["knn"].rows(slots)[0]).sum()))

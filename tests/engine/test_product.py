@@ -1,4 +1,4 @@
-"""Every range router with every range index: the engine tells what the oracle tells."""
+"""Every range router with every range index: the engine reports what the oracle reports."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from hypothesis import strategies as st
 from tests.engine.contract import Miniature, run_log
 from tests.engine.edges import crowded, objects_by_shard, outline, world
 
-from nearcast.engine.moves import Controls
-from nearcast.engine.settings import Settings
-from nearcast.index import INDEXES
+from nearcast.engine.moves.control import Controls
+from nearcast.engine.options.settings import Settings
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
-from nearcast.routing import ROUTERS, GridRouter
+from nearcast.routing import ROUTERS
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
 from nearcast.testing.strategies import event_logs, spaces
 
-RANGE_ROUTERS = [name for name, router in ROUTERS.items() if "range" in router.kinds]
-RANGE_INDEXES = [name for name, index in INDEXES.items() if "range" in index.kinds]
+RANGE_ROUTERS = list(KINDS["range"].routers)
+RANGE_INDEXES = KINDS["range"].indexes
 PRODUCT = [f"{router}+{index}" for router in RANGE_ROUTERS for index in RANGE_INDEXES]
-GRID_ROUTERS = [name for name, router in ROUTERS.items() if issubclass(router, GridRouter)]
+PLANNED = [name for name in RANGE_ROUTERS if ROUTERS[name].plans]
 every_strategy = pytest.mark.parametrize("strategy", PRODUCT)
 
 
@@ -55,7 +55,7 @@ def planned_on_the_way(run: Miniature) -> bool:
 def check_edges_of_the_world(strategy: str, folder: Path) -> None:
     """Poles, the antimeridian, the whole world, a word that all have; a plan half-way through."""
     run = run_log(folder, world(), settings_of(strategy, folder, "time"), 8)
-    if strategy.partition("+")[0] in GRID_ROUTERS:
+    if strategy.partition("+")[0] in PLANNED:
         assert planned_on_the_way(run)
 
 
@@ -99,14 +99,14 @@ def test_neither_strategy_nor_batches_show_in_any_log(
 
 def in_turn(router: str) -> str:
     """A router with one of the indexes, such that all of them have their turn."""
-    return f"{router}+{RANGE_INDEXES[GRID_ROUTERS.index(router) % len(RANGE_INDEXES)]}"
+    return f"{router}+{RANGE_INDEXES[PLANNED.index(router) % len(RANGE_INDEXES)]}"
 
 
 def test_every_index_has_its_turn() -> None:
-    assert {in_turn(router).partition("+")[2] for router in GRID_ROUTERS} == set(RANGE_INDEXES)
+    assert {in_turn(router).partition("+")[2] for router in PLANNED} == set(RANGE_INDEXES)
 
 
-@pytest.mark.parametrize("router", GRID_ROUTERS)
+@pytest.mark.parametrize("router", PLANNED)
 def test_polygons_of_ten_thousand_vertices(router: str, memory: Path) -> None:
     rng = Random(router)
     events = [outline("large", 0, 10_000, 20.0), outline("small", 0, 10_000, 3.0)]
@@ -119,7 +119,7 @@ def test_polygons_of_ten_thousand_vertices(router: str, memory: Path) -> None:
     assert planned_on_the_way(run)
 
 
-@pytest.mark.parametrize("router", [n for n in GRID_ROUTERS if "text" not in n])
+@pytest.mark.parametrize("router", [n for n in PLANNED if "text" not in n])
 def test_shards_that_receive_nothing(router: str, memory: Path) -> None:
     """Once there is a plan all is in one place: the shards of other places get no object."""
     run = run_log(memory, crowded(), settings_of(in_turn(router), memory, "time", 5), 10)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.engine.contract import difference, expected, told, write_log
+from tests.engine.contract import difference, expected, reported, write_log
 
 from nearcast.engine import Engine
-from nearcast.engine.session import shard_keys
+from nearcast.engine.spark.session import shard_keys
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
 
@@ -50,7 +50,7 @@ def test_replay_equals_the_oracle(
     )
     summary = engine.replay([log], tmp_path / "out", batch_events=batch_events)
     wanted = expected(events, space)
-    assert difference(told(tmp_path / "out"), wanted) == ""
+    assert difference(reported(tmp_path / "out"), wanted) == ""
     assert summary["notifications"]["total"] == wanted.total()
     ops = Counter(event["op"] for event in events)
     assert summary["events"] == {**ops, "rejected": 0, "total": 120}
@@ -100,11 +100,11 @@ def test_net_changes_are_the_difference_of_a_batch(tmp_path: Path, spark: SparkS
         wanted += _net(after - before)
         before = after
     assert 0 < wanted.total() < before.total()
-    assert difference(told(tmp_path / "out"), wanted) == ""
+    assert difference(reported(tmp_path / "out"), wanted) == ""
 
 
 def _net(batch: Counter[str]) -> Counter[str]:
-    """What entered and left again, or the other way round, is not told; the last change is."""
+    """What entered and left again, or the other way round, is not reported; the last change is."""
     import json
 
     rows = [json.loads(text) for text in batch]

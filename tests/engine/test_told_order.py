@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.engine.contract import run_log
 
-from nearcast.engine.settings import Settings
+from nearcast.engine.options.settings import Settings
 from nearcast.model.space import Space
 from nearcast.testing.oracle import Order, replay
 

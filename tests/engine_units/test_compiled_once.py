@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from nearcast.engine.envelope import unpack
-from nearcast.engine.route import RouteStep
-from nearcast.engine.settings import Settings
-from nearcast.engine.shard import ShardStep
-from nearcast.engine.state import Manifest
-from nearcast.engine.warm import load_kernels
-from nearcast.index.knn_match import match_knn, pass_time
-from nearcast.index.range_lists import post_range
-from nearcast.index.range_match import match_range
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.route.envelope import unpack
+from nearcast.engine.route.step import RouteStep
+from nearcast.engine.shard.state import Manifest
+from nearcast.engine.shard.step import ShardStep
+from nearcast.engine.spark.warm import load_kernels, load_one, words_for
+from nearcast.index.balls.match import match_balls, pass_time
+from nearcast.index.regions.lists import post_regions
+from nearcast.index.regions.match import match_regions
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.lines import size, write
 from nearcast.kernels.slots import apply_controls
@@ -28,10 +28,10 @@ from nearcast.wire.jsonl import decode_jsonl
 KERNELS: list[Any] = [
     apply_controls,
     hash_ids,
-    match_knn,
-    match_range,
+    match_balls,
+    match_regions,
     pass_time,
-    post_range,
+    post_regions,
     size,
     word_columns,
     write,
@@ -53,8 +53,22 @@ def test_a_run_needs_nothing_that_was_not_loaded(
     batches: list[list[Any]] = [log[:60], log[60:], ["broken"]]
     for batch, lines in enumerate(batches):
         data = "\n".join(json.dumps(line) for line in lines).encode()
-        decoded = decode_jsonl(data, settings.space)
+        decoded = decode_jsonl(data, settings.space, settings.kinds)
         route = RouteStep(settings, str(tmp_path / "state"), batch)
         envelopes = [unpack(e) for _, e in route.envelopes(decoded, 0, batch == 2)]
         manifest, _ = step.process(0, envelopes, manifest)
     assert {k.__name__: set(k.signatures) for k in KERNELS} == before
+
+
+def test_a_process_loads_a_kind_of_a_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kinds are loaded side by side, each by a process that knows no more than its words."""
+    loaded: list[tuple[Settings, str | None]] = []
+    monkeypatch.setattr(
+        "nearcast.engine.spark.warm.load_kernels",
+        lambda settings, only: loaded.append((settings, only)),
+    )
+    settings = Settings(plugins=("tests.kinds.count",))
+    assert list(settings.strategies) == ["range", "knn", "count"]
+    for kind in settings.strategies:
+        load_one(words_for(settings, kind))
+    assert loaded == [(settings, kind) for kind in settings.strategies]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.engine.config import FilesSink, FolderSource, SparkSource, load_config
+from nearcast.engine.options.config import FolderSource, SparkSource, load_config
+from nearcast.engine.options.run_options import RunOptions
 from nearcast.model.errors import NearcastError
 
 GOOD = """
@@ -30,18 +31,18 @@ def write(folder: Path, text: str) -> str:
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
-    [source], [sink] = config.source, config.sink
+    [source] = config.source
     assert isinstance(source, FolderSource)
-    assert isinstance(sink, FilesSink)
-    assert config.state.checkpoint == str(tmp_path / "state")
-    assert (source.path, sink.path) == (str(tmp_path / "in"), str(tmp_path / "out"))
+    assert config.checkpoint == str(tmp_path / "state")
+    assert (source.path, config.files.path) == (str(tmp_path / "in"), str(tmp_path / "out"))
     absolute = load_config(write(tmp_path, GOOD.replace('"in"', '"/data"')))
     assert [s.path for s in absolute.source] == ["/data"]
 
 
 def test_defaults(tmp_path: Path) -> None:
-    run = load_config(write(tmp_path, GOOD)).run
-    assert (run.space, run.shards, run.changes, run.bounds) == ("geographic", 2, "every", None)
+    config = load_config(write(tmp_path, GOOD))
+    assert config.options == RunOptions()
+    assert not config.console
 
 
 def test_everything(tmp_path: Path) -> None:
@@ -52,12 +53,15 @@ bounds = [0, 0, 10.5, 10]
 shards = 3
 trigger = "200 milliseconds"
 [strategies]
-range = "hash+pyramid"
+range = "ps2stream+gi2"
 [plan]
 delta = 0.4
 theta = 64
+[balance]
+threshold = 1.5
 [spark]
-"spark.sql.shuffle.partitions" = 4
+"spark.executor.cores" = 4
+"spark.ui.enabled" = true
 [state]
 checkpoint = "state"
 arena = "/tmp/arenas"
@@ -68,19 +72,26 @@ options = { subscribe = "events" }
 [[sink]]
 type = "files"
 path = "out"
-format = "parquet"
+format = "jsonl"
 [[sink]]
 type = "console"
 """
     config = load_config(write(tmp_path, text))
-    assert config.run.bounds == (0.0, 0.0, 10.5, 10.0)
-    assert config.strategies == {"range": "hash+pyramid"}
-    assert config.plan == {"delta": 0.4, "theta": 64}
-    assert config.spark == {"spark.sql.shuffle.partitions": 4}
+    assert config.options == RunOptions(
+        space="planar",
+        bounds=(0.0, 0.0, 10.5, 10.0),
+        shards=3,
+        trigger="200 milliseconds",
+        strategies={"range": "ps2stream+gi2"},
+        plan={"delta": 0.4, "theta": 64},
+        balance={"mode": "auto", "threshold": 1.5},
+        spark_conf={"spark.executor.cores": "4", "spark.ui.enabled": "true"},
+        arena="/tmp/arenas",
+    )
     [source] = config.source
     assert isinstance(source, SparkSource)
     assert source.options == {"subscribe": "events"}
-    assert len(config.sink) == 2
+    assert config.console
 
 
 @pytest.mark.parametrize(
@@ -88,10 +99,34 @@ type = "console"
     [
         ("[run", "not valid TOML: "),
         ("", "Object missing required field `state`"),
-        (GOOD + "[run]\nshard = 2\n", "Object contains unknown field `shard` - at `$.run`"),
-        (GOOD + '[run]\nshards = "2"\n', "Expected `int`, got `str` - at `$.run.shards`"),
-        (GOOD + "[run]\nbounds = [1, 2]\n", "Expected `array` of length 4"),
-        (GOOD + "[other]\n", "Object contains unknown field `other`"),
+        (GOOD + "[run]\nshard = 2\n", "[run] shard: there is no such key; did you mean shards?"),
+        (GOOD + "[run]\nbatch-events = 2\n", "[run] batch-events: there is no such key; did you "
+         "mean batch_events?"),
+        (GOOD + "[run]\nzzz = 2\n", "[run] zzz: there is no such key; there are space, bounds, "),
+        (GOOD + "[run]\narena = 'a'\n", "[run] arena: it belongs to [state] arena"),
+        (GOOD + "[run]\nplan = 2\n", "[run] plan: it belongs to [plan]"),
+        ("run = 2\n" + GOOD, "[run]: 2 is not a table"),
+        ("plan = 2\n" + GOOD, "plan: 2: write NAME=NUMBER, such as side=128"),
+        ("sink = 2\n" + GOOD.split("[[sink]]")[0], "Expected `array`, got `int` - at `$.sink`"),
+        ("sink = [2]\n" + GOOD.split("[[sink]]")[0], "Expected `object`, got `int` - at `$.sink"),
+        (GOOD.replace("checkpoint =", "checkpoints ="), "[state] checkpoints: there is no such "
+         "key; did you mean checkpoint?"),
+        (GOOD.replace('path = "in"', 'paths = "in"'), "[[source]] paths: there is no such key; "
+         "did you mean path?"),
+        (GOOD + "formats = 'parquet'\n", "[[sink]] formats: there is no such key; did you mean "
+         "format?"),
+        (GOOD + "[[sink]]\ntype = 'console'\nformat = 'parquet'\n", "[[sink]] format: it belongs "
+         "to [[sink]] format, of type files"),
+        (GOOD + "format = 'parquet'\n[[sink]]\ntype = 'console'\n", "[[sink]] of type console has "
+         "no effect: it prints JSON lines, and format is parquet; leave it out, or use format "),
+        (GOOD + '[run]\nshards = "2"\n', "shards: '2' is not a whole number"),
+        (GOOD + "[run]\nbounds = [1, 2]\n", "bounds: write minx,miny,maxx,maxy"),
+        (GOOD + "[other]\n", "[other]: there is no such table; there are run, strategies, "),
+        (GOOD + "[balanced]\n", "[balanced]: there is no such table; did you mean balance?"),
+        (GOOD + "[spark]\n'spark.master' = 'local'\n", "spark_conf spark.master has no effect: "
+         "the master is an option of the run: use master; leave it out"),
+        (GOOD.replace('[[source]]\ntype = "folder"\npath = "in"\n', STREAM)
+         + "[run]\nbatch_events = 5\n", "batch_events has no effect: Spark decides what a batch"),
         (GOOD.replace('"folder"', '"ftp"'), "Invalid value 'ftp' - at `$.source[0].type`"),
         (GOOD.replace("path = \"in\"", ""), "Object missing required field `path`"),
         (GOOD.replace('type = "files"', 'type = "console"').replace('path = "out"', ""),

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nearcast.engine.moves import _KEEP, Controls, Export
-from nearcast.engine.settings import Settings
+from nearcast.engine.moves.control import _KEEP, Controls, Export
+from nearcast.engine.options.settings import Settings
 from nearcast.routing import Load, Random
 
 LOADS = [Load(shard, 10, 10, 100, 0.1) for shard in range(3)]
@@ -22,7 +22,7 @@ def controls(folder: Path, router: str = "random") -> Controls:
 def export(path: Path, *shards: int) -> Export:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"moved")
-    return Export("range", str(path), len(shards), IDS[: len(shards)], list(shards))
+    return Export("range", f"moves/{path.name}", len(shards), IDS[: len(shards)], list(shards))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -128,6 +128,6 @@ def test_old_files_are_forgotten(tmp_path: Path, last: int) -> None:
     for batch in range(last - _KEEP, last + 2):
         assert c.routers(batch)["range"].table == tables[batch]
         for paths in c.directions(batch).imports.values():
-            assert all(Path(p).exists() for p in paths)
+            assert all((tmp_path / p).exists() for p in paths)
     assert not exports[1].exists()
     assert len(list((tmp_path / "moves").iterdir())) <= _KEEP

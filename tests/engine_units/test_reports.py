@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
-from nearcast.engine.balance import LOG, NOTHING, Balancer, Record
 from nearcast.engine.files import write_atomic
-from nearcast.engine.reports import BatchRecord, summarise
-from nearcast.engine.settings import Settings
-from nearcast.engine.shard import Report
-from nearcast.engine.sinks import kinds_of
+from nearcast.engine.moves.balancer import LOG, NOTHING, Balancer, Record
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.output.batch_files import kinds_of
+from nearcast.engine.output.reports import BatchRecord, summarise
+from nearcast.engine.shard.step import Report
 from nearcast.routing.balance import Balance
 from nearcast.wire.tables import REJECTS, table_of
 

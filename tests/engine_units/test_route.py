@@ -6,15 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from nearcast.engine.envelope import Envelope, unpack
-from nearcast.engine.route import RouteStep
-from nearcast.engine.settings import Settings
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.route.envelope import Envelope, unpack
+from nearcast.engine.route.step import RouteStep
 from nearcast.kernels.slots import REPLACED, REPORTS, SUBSCRIBE, UNSUBSCRIBE
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.wire.decode import Decoded
 from nearcast.wire.jsonl import decode_jsonl
+from nearcast.wire.tables import ENDS
 
 Json = dict[str, Any]
 SHARDS = 3
@@ -30,7 +33,7 @@ LOG += [{"op": "publish", "id": f"o{n}", "time": n, "at": [n, 0]} for n in range
 
 def decoded(log: list[Json], more: str = "") -> Decoded:
     lines = "\n".join(json.dumps(e) for e in log) + "\n" + more
-    return decode_jsonl(lines.encode(), Space.PLANAR, split=5)
+    return decode_jsonl(lines.encode(), Space.PLANAR, KINDS, split=5)
 
 
 def step(folder: Path, range_: str, knn: str) -> RouteStep:
@@ -39,9 +42,21 @@ def step(folder: Path, range_: str, knn: str) -> RouteStep:
 
 
 def shares(folder: Path, range_: str, knn: str) -> list[list[Json]]:
-    tables = step(folder, range_, knn)._deal(decoded(LOG).controls)
-    assert len(tables) == SHARDS
-    return [t.to_pylist() for t in tables]
+    """The rows for each shard: subscribes of all kinds, and ends; as `Events.of` sorts them."""
+    return [
+        sorted((r for table in tables for r in table.to_pylist()), key=lambda r: r["pos"])
+        for tables in dealt(folder, range_, knn)
+    ]
+
+
+def dealt(folder: Path, range_: str, knn: str) -> list[list[pa.RecordBatch]]:
+    """The tables for each shard."""
+    subscribes, ends = step(folder, range_, knn)._deal(decoded(LOG))
+    assert len(subscribes) == len(ends) == SHARDS
+    for tables, some in zip(subscribes, ends, strict=True):
+        assert all(table.schema == KINDS[kind].schema for kind, table in tables.items())
+        assert some.schema == ENDS  # none of the columns of a subscription
+    return [[*t.values(), some] for t, some in zip(subscribes, ends, strict=True)]
 
 
 def by_id(rows: list[Json]) -> dict[str, list[int]]:
@@ -85,7 +100,9 @@ def test_one_copy_of_each_subscription_reports(tmp_path: Path, range_: str, knn:
 
 
 def test_copies_are_whole_and_mere_ends_are_light(tmp_path: Path) -> None:
-    right = {r["pos"]: r for r in decoded(LOG).controls.to_pylist()}
+    d = decoded(LOG)
+    right = {r["pos"]: r for t in (*d.subscribes.values(), d.ends) for r in t.to_pylist()}
+    assert len(right) == d.events["subscribe"] + d.events["unsubscribe"] == 16
     for rows in shares(tmp_path, "hash", "broadcast"):
         for row in rows:
             whole = right[row["pos"]]
@@ -93,30 +110,34 @@ def test_copies_are_whole_and_mere_ends_are_light(tmp_path: Path) -> None:
                 assert row | {"flags": 0} == whole | {"flags": 0}
                 assert row["flags"] | REPORTS == whole["flags"]
             else:
-                assert (row["id"], row["time"], row["kind"]) == (
-                    whole["id"],
-                    whole["time"],
-                    whole["kind"],
-                )
-                assert row["program"] == row["cover"] == row["region"] == row["boxes"] == []
+                assert list(row) == ENDS.names
+                assert row == {name: whole[name] for name in ENDS.names} | {"op": row["op"]}
 
 
 @pytest.mark.parametrize("strategies", [("hash", "hash"), ("random", "broadcast")])
 def test_shares_keep_the_order_of_the_log(tmp_path: Path, strategies: tuple[str, str]) -> None:
-    for rows in shares(tmp_path, *strategies):
-        at = [row["pos"] for row in rows]
-        assert at == sorted(at)
+    for tables in dealt(tmp_path, *strategies):
+        for table in tables:
+            at = table["pos"].to_pylist()
+            assert at == sorted(at)
 
 
 def test_nothing_to_deal(tmp_path: Path) -> None:
-    tables = step(tmp_path, "hash", "random")._deal(decoded(LOG[-4:]).controls)
-    assert [t.num_rows for t in tables] == [0] * SHARDS
+    subscribes, ends = step(tmp_path, "hash", "random")._deal(decoded(LOG[-4:]))
+    assert subscribes == [{}] * SHARDS
+    assert [t.num_rows for t in ends] == [0] * SHARDS
 
 
 def envelopes(folder: Path, d: Decoded, final: bool = False) -> list[Envelope]:
     found = list(step(folder, "hash", "hash").envelopes(d, 5, final))
     assert [shard for shard, _ in found] == list(range(SHARDS))
     return [unpack(data) for _, data in found]
+
+
+def controls(e: Envelope) -> int:
+    """How many subscribes and ends an envelope holds."""
+    subscribes = [e.subscribe_table(KINDS[kind]) for kind in e.subscribes]
+    return sum(table.num_rows for table in (*subscribes, e.end_table))
 
 
 def test_every_shard_hears_of_every_split(tmp_path: Path) -> None:
@@ -127,13 +148,17 @@ def test_every_shard_hears_of_every_split(tmp_path: Path) -> None:
     assert [e.final for e in found] == [False] * SHARDS
     for e in found:  # all objects to every shard
         assert e.object_table.equals(d.objects)
-    # Counts and rejects are told once.
+    # Counts and rejects are reported once.
     assert [e.events for e in found] == [dict(d.events), {}, {}]
     assert [e.reject_table.num_rows for e in found] == [1, 0, 0]
-    assert sum(e.control_table.num_rows for e in found) == d.controls.num_rows
+    assert sum(map(controls, found)) == 16
+    for kind in KINDS.values():
+        mine = [e.subscribe_table(kind) for e in found if kind.name in e.subscribes]
+        rows = sorted((r for t in mine for r in t.to_pylist()), key=lambda r: r["pos"])
+        assert rows == d.subscribes[kind.name].to_pylist()
 
 
 def test_an_empty_split_is_heard_of_too(tmp_path: Path) -> None:
     found = envelopes(tmp_path, decoded([]), final=True)
-    assert [e.object_table.num_rows + e.control_table.num_rows for e in found] == [0] * SHARDS
+    assert [e.object_table.num_rows + controls(e) for e in found] == [0] * SHARDS
     assert [e.final for e in found] == [True] * SHARDS

@@ -18,9 +18,9 @@ from nearcast.model.errors import NearcastError
 
 Make = Callable[[Path], Storage]
 KINDS: dict[str, Make] = {
-    "memory": lambda folder: Memory(),
+    "memory": lambda _: Memory(),
     "arena": lambda folder: Arena(folder / "arena"),
-    "part of memory": lambda folder: Part(Memory(), "one"),
+    "part of memory": lambda _: Part(Memory(), "one"),
     "part of arena": lambda folder: Part(Arena(folder / "arena"), "one"),
 }
 
@@ -195,7 +195,7 @@ def test_space_is_taken_when_an_array_grows(tmp_path: Path) -> None:
 def test_a_full_disk_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     arena = filled(tmp_path / "arena")
 
-    def full(handle: int, start: int, length: int) -> None:
+    def full(*_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
@@ -207,7 +207,7 @@ def test_a_full_disk_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_other_errors_are_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(handle: int, start: int, length: int) -> None:
+    def broken(*_: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, "posix_fallocate", broken)
@@ -252,3 +252,32 @@ def test_the_lock_is_no_part_of_the_arena(tmp_path: Path) -> None:
         arena.array("a", np.int64, 1, 1)
         arena.clear()
         assert not other_process_gets_in(tmp_path / "arena")
+
+
+def mapped_files() -> str:
+    """What this process has mapped."""
+    return Path("/proc/self/maps").read_text()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux")
+def test_an_array_that_is_forgotten_is_no_longer_mapped(tmp_path: Path) -> None:
+    one = Arena(tmp_path / "run" / "arena")
+    one.array("gone", np.int64, rows=1000)
+    one.array("kept", np.int64, rows=1000)
+    one.discard("gone")
+    assert "kept.bin" in mapped_files()
+    assert "gone.bin" not in mapped_files()
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux")
+def test_an_array_that_another_process_forgot_is_unmapped_when_the_arena_is_attached(
+    tmp_path: Path,
+) -> None:
+    one = Arena(tmp_path / "run" / "arena")
+    one.array("gone", np.int64, rows=1000)
+    one.commit("t")
+    del one
+    (tmp_path / "run" / "arena" / "gone.bin").unlink()
+    assert "gone.bin" in mapped_files()
+    assert not Arena(tmp_path / "run" / "arena").attach("t")
+    assert "gone.bin" not in mapped_files()

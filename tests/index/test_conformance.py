@@ -2,13 +2,13 @@
 
 import pytest
 
-from nearcast.index import INDEXES
+from nearcast.kinds import KINDS
 from nearcast.testing.checks import Check, yield_checks
 
 CASES = [
-    pytest.param(check, id=f"{index.name}-{kind}:{name}")
-    for index in INDEXES.values()
-    for kind in index.kinds
+    pytest.param(check, id=f"{index}-{kind.name}:{name}")
+    for kind in KINDS.values()
+    for index in kind.indexes
     for name, check in yield_checks(index, kind)
 ]
 

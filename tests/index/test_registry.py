@@ -5,8 +5,11 @@ import pkgutil
 from importlib import import_module
 
 import nearcast.index
-from nearcast.index import INDEXES, LocalIndex
-from nearcast.wire.tables import KINDS
+from nearcast.index import INDEXES, LocalIndex, Scan
+from nearcast.wire.tables import BALLS, NEAREST, NO_RESULTS, REGIONS
+
+# Subscriptions and results of each shape.
+SHAPES = {"regions": (REGIONS, NO_RESULTS), "balls": (BALLS, NEAREST)}
 
 
 def classes_by_module() -> dict[str, list[type[LocalIndex]]]:
@@ -30,29 +33,38 @@ def test_one_index_a_file() -> None:
     assert {m: c for m, c in classes_by_module().items() if len(c) > 1} == {}
 
 
-def test_every_index_is_registered_under_its_name() -> None:
-    defined = {c for classes in classes_by_module().values() for c in classes}
-    assert set(INDEXES.values()) == defined
-    assert {name: c.name for name, c in INDEXES.items()} == {name: name for name in INDEXES}
+def registered() -> set[type[LocalIndex]]:
+    """All with a shape, and the scan, which takes any."""
+    return {Scan, *(index for fit in INDEXES.values() for index in fit.values())}
+
+
+def test_every_index_is_registered_under_its_shape_and_its_name() -> None:
+    assert registered() == {c for classes in classes_by_module().values() for c in classes}
+    assert list(INDEXES) == list(SHAPES)
+    for shape, fit in INDEXES.items():
+        assert {name: i.name for name, i in fit.items()} == {name: name for name in fit}
+        assert [i for i in registered() if i.shape == shape and i not in fit.values()] == []
+        assert [i for i in fit.values() if i.shape != shape] == []
+        assert [i for i in fit.values() if (i.controls, i.results) != SHAPES[shape]] == []
+    assert Scan.shape == ""
 
 
 def test_every_index_is_exported() -> None:
     exported = {
-        getattr(nearcast.index, name) for name in nearcast.index.__all__ if name != "INDEXES"
+        getattr(nearcast.index, name) for name in nearcast.index.__all__ if not name.isupper()
     }
-    assert exported == {LocalIndex, *INDEXES.values()}
+    assert exported == {LocalIndex, *registered()}
 
 
 def test_the_file_has_the_name_of_the_index() -> None:
-    for name, index in INDEXES.items():
-        module = index.__module__.removeprefix("nearcast.index.").split(".")[0]
-        assert module.replace("_", "-") == name
+    for index in registered():
+        module = index.__module__.removesuffix(".index").split(".")[-1]
+        assert module.replace("_", "-") == index.name
 
 
 def test_every_index_says_what_it_is() -> None:
-    for index in INDEXES.values():
-        assert set(index.kinds) <= set(KINDS)
-        assert index.kinds
+    for index in registered():
+        assert (index.shape in SHAPES) == (index is not Scan)
         assert index.about
         assert index.paper
         assert "\n" not in index.about
@@ -60,4 +72,4 @@ def test_every_index_says_what_it_is() -> None:
 
 def test_the_package_says_what_there_is_to_choose() -> None:
     text = nearcast.index.__doc__ or ""
-    assert [name for name in INDEXES if f"- `{name}`:" not in text] == []
+    assert [i.name for i in registered() if f"- `{i.name}`:" not in text] == []

@@ -13,14 +13,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nearcast.kernels.jsonkeys import FAST, SLOW, count_lines, line_keys
+from nearcast.kinds import KINDS
 from nearcast.testing.strategies import broken_lines
 from nearcast.wire.shapes import (
-    DECODER,
     AskShape,
     EventShape,
     PublishShape,
     SubscribeShape,
     UnsubscribeShape,
+    shapes_of,
 )
 
 quick = settings(max_examples=30)
@@ -38,7 +39,7 @@ def keys(data: bytes) -> list[tuple[int, int, int]]:
 
 def decoded(line: bytes) -> EventShape | None:
     try:
-        return DECODER.decode(line)
+        return shapes_of(KINDS).events.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -9,13 +9,14 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nearcast.kernels.lines import Lines, size, write
+from nearcast.kernels.lines import Lines, phrases, size, write
 from nearcast.wire.subscriptions import json_body
 
 quick = settings(max_examples=30)
 
-EVENTS = ("match", "enter", "leave")
-Note = tuple[str, int, str, int, float, str | None]  # id, event, object, time, distance, owner
+EVENTS = ("match", "enter", "leave")  # the second carries a value
+VALUES = ("distance", "score", "")
+Note = tuple[str, int, str, int, float, str | None]  # id, event, object, time, value, owner
 
 texts = st.text(min_size=1, max_size=6)
 times = st.one_of(
@@ -44,15 +45,16 @@ def places(strings: list[bytes], gap: bytes) -> tuple[Any, Any, Any]:
     return np.frombuffer(data, np.uint8), np.array(starts, np.int64), lengths
 
 
-def rendered(told: list[Note]) -> bytes:
-    ids = [json_body(n[0]) for n in told]
-    tails = [b"" if n[5] is None else b',"owner":' + json.dumps(n[5]).encode() for n in told]
+def rendered(reported: list[Note], value: str = "distance") -> bytes:
+    ids = [json_body(n[0]) for n in reported]
+    tails = [b"" if n[5] is None else b',"owner":' + json.dumps(n[5]).encode() for n in reported]
     text, starts, _ = places([i + t for i, t in zip(ids, tails, strict=True)], b"##")
-    names, name_starts, name_lengths = places([json_body(n[2]) for n in told], b"#")
-    numbers = [repr(n[4]).encode() if n[1] == 1 else b"" for n in told]
+    names, name_starts, name_lengths = places([json_body(n[2]) for n in reported], b"#")
+    numbers = [repr(n[4]).encode() if n[1] == 1 else b"" for n in reported]
     lines = Lines(
-        np.array([n[1] for n in told], np.uint8),
-        np.array([n[3] for n in told], np.int64),
+        np.array([n[1] for n in reported], np.uint8),
+        *phrases(EVENTS),
+        np.array([n[3] for n in reported], np.int64),
         text,
         starts,
         np.array([len(i) for i in ids], np.int64),
@@ -60,6 +62,7 @@ def rendered(told: list[Note]) -> bytes:
         names,
         name_starts,
         name_lengths,
+        np.frombuffer(f',"{value}":'.encode(), np.uint8),
         np.frombuffer(b"".join(numbers), np.uint8),
         np.cumsum([0, *(len(n) for n in numbers)]).astype(np.int64),
     )
@@ -71,25 +74,25 @@ def rendered(told: list[Note]) -> bytes:
     return out[:used].tobytes()
 
 
-def wanted(note: Note) -> dict[str, Any]:
-    id_, event, name, time, distance, owner = note
+def wanted(note: Note, value: str = "distance") -> dict[str, Any]:
+    id_, event, name, time, number, owner = note
     row: dict[str, Any] = {"id": id_, "event": EVENTS[event], "object": name, "time": time}
     if event == 1:
-        row["distance"] = distance
+        row[value] = number
     return row | ({} if owner is None else {"owner": owner})
 
 
 @quick
-@given(st.lists(notes, max_size=4))
-@example([('a"\\\n', 1, "é☃\t", -(2**63) + 1, 1e300, 'q"')])
-@example([("a", 0, "b", 2**63 - 1, 0.0, None), ("c", 2, "d", 0, 0.0, "")])
-def test_lines_are_the_json_of_the_notifications(told: list[Note]) -> None:
-    lines = rendered(told).decode().split("\n")
+@given(st.lists(notes, max_size=4), st.sampled_from(VALUES))
+@example([('a"\\\n', 1, "é☃\t", -(2**63) + 1, 1e300, 'q"')], "distance")
+@example([("a", 0, "b", 2**63 - 1, 0.0, None), ("c", 2, "d", 0, 0.0, "")], "")
+def test_lines_are_the_json_of_the_notifications(reported: list[Note], value: str) -> None:
+    lines = rendered(reported, value).decode().split("\n")
     assert lines.pop() == ""
-    assert [json.loads(line) for line in lines] == [wanted(n) for n in told]
+    assert [json.loads(line) for line in lines] == [wanted(n, value) for n in reported]
 
 
 def test_lines_have_no_spaces_and_keep_the_order_of_the_fields() -> None:
-    told: list[Note] = [("s", 0, "o", -7, 0.0, None), ("s", 1, "o", 10, 6671.7, "me")]
-    plain = [json.dumps(wanted(n), separators=(",", ":")) for n in told]
-    assert rendered(told).decode() == "".join(f"{line}\n" for line in plain)
+    reported: list[Note] = [("s", 0, "o", -7, 0.0, None), ("s", 1, "o", 10, 6671.7, "me")]
+    plain = [json.dumps(wanted(n), separators=(",", ":")) for n in reported]
+    assert rendered(reported).decode() == "".join(f"{line}\n" for line in plain)

@@ -10,6 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nearcast.kernels import blocks
 from nearcast.kernels import postings as pl
 
 quick = settings(max_examples=30)
@@ -22,7 +23,6 @@ class Lists:
 
     def __init__(self, rows: int = 4, entries: int = 1) -> None:
         meta = np.zeros(pl.META, np.int64)
-        meta[pl.FREE :] = -1
         self.grown = 0
         self._set(
             np.zeros((rows, pl.ROW), np.uint64), np.zeros((entries, pl.ENTRY), np.int32), meta
@@ -90,22 +90,22 @@ def test_no_two_blocks_overlap(added: list[tuple[int, int, Box]]) -> None:
         room = 1 << pl.room_class(lists.state.table[row, 1])
         assert count <= room
         used += range(first, first + room)
-    for size in range(pl.CLASSES):
-        head = int(lists.state.meta[pl.FREE + size])
-        while head >= 0:
-            used += range(head, head + 2**size)
-            head = int(lists.state.pool[head, 0])
-    assert sorted(used) == list(range(int(lists.state.meta[pl.TOP])))
+    for size in range(blocks.META - blocks.FREE):
+        head = int(lists.state.meta[blocks.FREE + size])
+        while head > 0:
+            used += range(head - 1, head - 1 + 2**size)
+            head = int(lists.state.pool[head - 1, 0])
+    assert sorted(used) == list(range(int(lists.state.meta[blocks.TOP])))
 
 
 def test_what_a_list_leaves_is_used_again() -> None:
     lists = Lists(entries=64)
     for slot in range(3):
         lists.add(1, slot)  # one entry, then two, then room for four: blocks of 1 and 2 are free
-    top = int(lists.state.meta[pl.TOP])
+    top = int(lists.state.meta[blocks.TOP])
     for slot in range(10, 12):
         lists.add(2, slot)
-    assert int(lists.state.meta[pl.TOP]) == top
+    assert int(lists.state.meta[blocks.TOP]) == top
     assert [slot for slot, _ in lists.get(1)] == [0, 1, 2]
     assert [slot for slot, _ in lists.get(2)] == [10, 11]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nearcast.kernels.hashing import word_hash
 from nearcast.kernels.program import all_held, holds, satisfied
 from nearcast.model.expression import TRUE, And, Expression, Not, Or, Word, evaluate, parse
-from nearcast.wire.subscriptions import program_of
+from nearcast.wire.programs import program_of
 
 quick = settings(max_examples=30)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nearcast.kernels import results as rs
 
-Told = tuple[int, int, int, float]  # event, moment, name, distance
+Reported = tuple[int, int, int, float]  # event, moment, name, distance
 Offer = tuple[int, int, int, int]  # slot, distance, how late, how far the clock moves on
 
 
@@ -28,20 +28,20 @@ class Plain:
         """The result; without a window nobody keeps times."""
         return [(d, time if self.window else 0, name) for d, time, name in self.held[: self.k]]
 
-    def offer(self, distance: float, time: int, name: int) -> list[Told]:
+    def offer(self, distance: float, time: int, name: int) -> list[Reported]:
         rank = sum(d <= distance for d, _, _ in self.held)
         self.held.insert(rank, (distance, time, name))
-        told: list[Told] = []
+        reported: list[Reported] = []
         if rank < self.k:
-            told.append((rs.ENTER, time, name, distance))
+            reported.append((rs.ENTER, time, name, distance))
             if len(self.held) > self.k:
-                told.append((rs.LEAVE, time, self.held[self.k][2], 0.0))
+                reported.append((rs.LEAVE, time, self.held[self.k][2], 0.0))
         if not self.window:
             del self.held[self.k :]
-        return told
+        return reported
 
-    def pass_time(self, now: int) -> list[Told]:
-        told: list[Told] = []
+    def pass_time(self, now: int) -> list[Reported]:
+        reported: list[Reported] = []
         while self.window and self.held:
             moment = min(time for _, time, _ in self.held) + self.window
             if moment > now:
@@ -49,9 +49,9 @@ class Plain:
             before = self.held[: self.k]
             self.held = [h for h in self.held if h[1] + self.window > moment]
             after = self.held[: self.k]
-            told += [(rs.LEAVE, moment, h[2], 0.0) for h in before if h not in after]
-            told += [(rs.ENTER, moment, h[2], h[0]) for h in after if h not in before]
-        return told
+            reported += [(rs.LEAVE, moment, h[2], 0.0) for h in before if h not in after]
+            reported += [(rs.ENTER, moment, h[2], h[0]) for h in after if h not in before]
+        return reported
 
 
 class Store:
@@ -63,7 +63,6 @@ class Store:
         rows[:, rs.WINDOW] = [window for _, window in settings_]
         rows.view(np.float64)[:, rs.REACH] = np.nan
         meta = np.zeros(rs.META, np.int64)
-        meta[rs.FREE :] = -1
         pool = np.zeros((entries, rs.ENTRY), np.int64)
         self.state = rs.Results(
             rows,
@@ -87,13 +86,13 @@ class Store:
             self.state = self.state._replace(pool=pool, distances=pool.view(np.float64))
         return rs.offer(self.state, slot, name, distance, time, name)
 
-    def pass_time(self, slot: int, now: int, tell: bool = True) -> None:
+    def pass_time(self, slot: int, now: int, report: bool = True) -> None:
         if not self.state.rows[slot, rs.WINDOW]:
             return
         while self.state.half[slot, rs.LENGTH] and rs.next_moment(self.state, slot) <= now:
-            rs.expire(self.state, slot, rs.next_moment(self.state, slot), tell)
+            rs.expire(self.state, slot, rs.next_moment(self.state, slot), report)
 
-    def told(self) -> list[Told]:
+    def reported(self) -> list[Reported]:
         r = self.state
         n = int(r.meta[rs.OUT_TOP])
         r.meta[rs.OUT_TOP] = 0
@@ -144,11 +143,11 @@ def test_changes_and_results(wanted: list[tuple[int, int]], offered: list[Offer]
             taken = store.offer(slot, distance, clock - late, name)
             right += plain[slot].offer(distance, clock - late, name)
             assert taken or not right or right[-1][2] != name
-        assert store.told() == right
+        assert store.reported() == right
         assert [store.visible(n) for n in range(len(plain))] == [p.visible() for p in plain]
     for slot, p in enumerate(plain):
         store.pass_time(slot, clock + 10)
-        assert store.told() == p.pass_time(clock + 10)
+        assert store.reported() == p.pass_time(clock + 10)
         assert store.visible(slot) == p.visible()
 
 
@@ -157,7 +156,7 @@ def test_at_equal_distance_the_first_stays() -> None:
     assert store.offer(0, 2.0, 0, 1)
     assert not store.offer(0, 2.0, 1, 2)
     assert store.offer(0, 1.0, 2, 3)
-    assert store.told() == [
+    assert store.reported() == [
         (rs.ENTER, 0, 1, 2.0),
         (rs.ENTER, 2, 3, 1.0),
         (rs.LEAVE, 2, 1, 0.0),
@@ -193,9 +192,9 @@ def test_slots_that_changed_are_noted_once() -> None:
 def test_what_ended_goes_without_a_word() -> None:
     store = Store([(1, 5)])
     store.offer(0, 1.0, 0, 1)
-    store.told()
-    store.pass_time(0, 100, tell=False)
-    assert store.told() == []
+    store.reported()
+    store.pass_time(0, 100, report=False)
+    assert store.reported() == []
     assert store.visible(0) == []
 
 

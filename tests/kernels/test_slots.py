@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nearcast.kernels import slots as sl
 from nearcast.kernels.bits import is_set
 from nearcast.kernels.hashing import hash_ids
-from nearcast.wire.tables import CONTROLS, FOREVER, NEVER, control_columns, control_row, table_of
+from nearcast.wire.tables import FOREVER, NEVER, REGIONS, control_columns, control_row, table_of
 
 SUB, UNSUB, REPLACED, OBJECT = "subscribe", "unsubscribe", "replaced", "object"
 OPS = {SUB: sl.SUBSCRIBE, UNSUB: sl.UNSUBSCRIBE, REPLACED: sl.REPLACED}
@@ -20,7 +20,7 @@ Step = tuple[str, str, int, int]  # what, id, time, end (of an object: until)
 
 
 def with_value(row: tuple[Any, ...], name: str, value: Any) -> tuple[Any, ...]:
-    at = CONTROLS.get_field_index(name)
+    at = REGIONS.get_field_index(name)
     return (*row[:at], value, *row[at + 1 :])
 
 
@@ -64,7 +64,7 @@ class Table:
     def hashes(self, ids: list[str]) -> tuple[Any, Any, Any]:
         offsets = np.cumsum([0, *(len(i) for i in ids)]).astype(np.int64)
         data = np.frombuffer("".join(ids).encode(), np.uint8)
-        # Ids that share a hash are told apart by their text.
+        # Ids that share a hash are kept apart by their text.
         keys = np.full(len(ids), 5, np.uint64) if self.one_hash else hash_ids(data, offsets)
         return keys, offsets, data
 
@@ -111,12 +111,14 @@ class Table:
         if not controls:
             return
         rows = [
-            control_row(op=OPS[what], id=id_.encode(), time=time, end=end, program=[4] * (n % 3))
+            control_row(
+                [], [], op=OPS[what], id=id_.encode(), time=time, end=end, program=[4] * (n % 3)
+            )
             for n, (what, id_, time, end) in controls
         ]
         at = [sum(s[0] == OBJECT for s in steps[:n]) for n, _ in controls]
         rows = [with_value(r, "clock", clock) for r, clock in zip(rows, clocks, strict=True)]
-        c = control_columns(table_of(rows, CONTROLS), np.array(at, np.int32))
+        c = control_columns(table_of(rows, REGIONS), np.array(at, np.int32))
         keys, _, _ = self.hashes([s[1] for _, s in controls])
         sl.apply_controls(self.state, c._replace(id_hash=keys))
 
@@ -211,9 +213,9 @@ def test_what_comes_too_late_finds_only_what_still_lives() -> None:
 def test_what_was_restored_as_former_ends_nobody() -> None:
     table = Table()
     table.batch([(SUB, "a", 0, FOREVER)])
-    row = control_row(op=sl.SUBSCRIBE, id=b"a", time=1, end=2)
+    row = control_row([], [], op=sl.SUBSCRIBE, id=b"a", time=1, end=2)
     former = with_value(row, "flags", sl.REPORTS | sl.FORMER)
-    columns = control_columns(table_of([former], CONTROLS), np.zeros(1, np.int32))
+    columns = control_columns(table_of([former], REGIONS), np.zeros(1, np.int32))
     sl.apply_controls(table.state, columns)
     assert table.state.rows[0, sl.END] == FOREVER
     assert sl.known(table.state).tolist() == [True, False]
@@ -223,20 +225,20 @@ def test_what_was_restored_as_former_ends_nobody() -> None:
 def test_rows_keep_body_and_text() -> None:
     table = Table()
     row = control_row(
+        [1.5, 2.5],
+        [1.0, 2.0, 3.0, 4.0],
         op=sl.SUBSCRIBE,
         id=b"name",
         time=-5,
         end=9,
-        region_code=2,
+        bits=2,
         conjunction=True,
         tail=b',"owner":"me"',
         program=[4, 8],
         cover=[12],
-        region=[1.5, 2.5],
-        boxes=[1.0, 2.0, 3.0, 4.0],
     )
-    other = control_row(op=sl.SUBSCRIBE, id=b"n", time=0, program=[16])
-    c = control_columns(table_of([other, row], CONTROLS), np.zeros(2, np.int32))
+    other = control_row([], [], op=sl.SUBSCRIBE, id=b"n", time=0, program=[16])
+    c = control_columns(table_of([other, row], REGIONS), np.zeros(2, np.int32))
     sl.apply_controls(table.state, c)
     s = table.state
     assert (s.rows[1, sl.START], s.rows[1, sl.END]) == (-5, 9)
@@ -260,10 +262,8 @@ def test_rows_keep_body_and_text() -> None:
 def test_the_longest_id_fits() -> None:
     name = "ß☃" * 128  # 256 characters
     table = Table()
-    row = control_row(op=sl.SUBSCRIBE, id=name.encode(), time=0)
-    sl.apply_controls(
-        table.state, control_columns(table_of([row], CONTROLS), np.zeros(1, np.int32))
-    )
+    row = control_row([], [], op=sl.SUBSCRIBE, id=name.encode(), time=0)
+    sl.apply_controls(table.state, control_columns(table_of([row], REGIONS), np.zeros(1, np.int32)))
     assert int(table.state.half[0, sl.FLAGS]) >> sl.ID_SHIFT == len(name.encode())
 
 

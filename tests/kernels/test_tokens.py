@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 
 from nearcast.kernels.hashing import word_hash
 from nearcast.kernels.tokens import word_columns
+from nearcast.model.standing import Needs
 from nearcast.model.words import keyword_counts
-from nearcast.wire.words import hash_words, object_words
+from nearcast.wire.carried import WordTexts
+from nearcast.wire.words import carried_words, hash_words, object_words
 
 quick = settings(max_examples=30)
 
@@ -68,16 +70,56 @@ def test_any_text(objects: list[Thing]) -> None:
     assert object_words(*columns(objects)).to_pylist() == wanted(objects)
 
 
+def counted(objects: list[Thing]) -> list[dict[str, int]]:
+    """Keywords and counts by way of the columns, as they first occur in each object."""
+    (words, counts, firsts), table = carried_words(*columns(objects), Needs.COUNTS | Needs.TEXTS)
+    texts = WordTexts(table)
+    assert words.to_pylist() == wanted(objects)
+    assert list(texts) == sorted({w for own in words.to_pylist() for w in own})
+    rows = zip(words.to_pylist(), counts.to_pylist(), firsts.to_pylist(), strict=True)
+    in_order = [sorted(zip(f, w, c, strict=True)) for w, c, f in rows]
+    assert all([f for f, _, _ in own] == list(range(len(own))) for own in in_order)
+    return [{texts[w]: c for _, w, c in own} for own in in_order]
+
+
+@quick
+@given(things(any_texts))
+@example([("Straße ﬁ Ａ", ["STRASSE", " ß "]), (None, []), ("İ", ["i̇"])])
+@example([("b a b", ["A", " c ", "B", ""]), (None, ["c"]), ("", []), ("9", [])])
+def test_counts_and_texts(objects: list[Thing]) -> None:
+    right = [keyword_counts(*o) for o in objects]
+    found = counted(objects)
+    assert found == right
+    assert [list(own) for own in found] == [list(own) for own in right]
+
+
+@pytest.mark.parametrize("needs", [Needs.COUNTS, Needs.TEXTS])
+def test_what_is_not_needed_is_not_there(needs: Needs) -> None:
+    found, texts = carried_words(*columns([("a b a", ["c"])]), needs)
+    assert len(found) == (3 if needs is Needs.COUNTS else 1)
+    assert (texts is None) == (needs is Needs.COUNTS)
+
+
+def test_a_word_without_a_text_is_missing() -> None:
+    _, table = carried_words(*columns([("a b", [])]), Needs.TEXTS)
+    texts = WordTexts(table)
+    assert {texts[word] for word in texts} == {"a", "b"}
+    for missing in (word_hash("c"), 0, 2**64 - 1):
+        assert missing not in texts
+
+
 @pytest.mark.parametrize("n", [24, 25, 26, 300])
 def test_many_words_are_sorted_and_distinct(n: int, rng: np.random.Generator) -> None:
     words = [f"w{i}" for i in rng.integers(0, n, n)]
     objects: list[Thing] = [(" ".join(words), words[: n // 2]), ("a b a", ["A"])]
     assert object_words(*columns(objects)).to_pylist() == wanted(objects)
+    assert counted(objects) == [keyword_counts(*o) for o in objects]
 
 
 def test_one_letter_words_fill_all_the_room_there_is() -> None:
     objects: list[Thing] = [("a b c d e", ["f", "g"]), ("h", []), ("i j", ["k"])]
     assert object_words(*columns(objects)).to_pylist() == wanted(objects)
+    assert counted(objects) == [keyword_counts(*o) for o in objects]
 
 
 def test_a_part_of_a_column() -> None:

@@ -16,12 +16,13 @@ from nearcast.model.space import (
     haversine_m,
 )
 
-LON = st.floats(-180, 180)
+LON = st.floats(-180, 180) | st.sampled_from([-180.0, 180.0])
 LAT = st.floats(-90, 90)
 PLAIN = st.floats(allow_nan=False, allow_infinity=False)
 
 
 def haversine_by_definition(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
+    lon1, lon2 = (-180.0 if lon == 180.0 else lon for lon in (lon1, lon2))
     phi1, phi2 = (lat * (math.pi / 180) for lat in (lat1, lat2))
     d_lambda = lon2 * (math.pi / 180) - lon1 * (math.pi / 180)
     # Not ** 2: pow is off by the last bit now and then.
@@ -43,7 +44,16 @@ def test_haversine_of_known_arcs() -> None:
     quarter = math.pi / 2 * EARTH_RADIUS_M
     assert haversine_m(0.0, 0.0, 90.0, 0.0) == pytest.approx(quarter, rel=1e-15)
     assert haversine_m(12.0, -90.0, -77.0, 90.0) == pytest.approx(2 * quarter, rel=1e-15)
-    assert haversine_m(180.0, 10.0, -180.0, 10.0) == pytest.approx(0.0, abs=1e-8)
+    assert haversine_m(180.0, 10.0, -180.0, 10.0) == 0.0
+
+
+@given(LON, LAT, LAT)
+def test_the_two_ends_of_the_world_tie(lon: float, lat1: float, lat2: float) -> None:
+    """Longitudes -180 and 180 are one meridian: either gives the same distance, to the last bit."""
+    west = haversine_m(lon, lat1, -180.0, lat2)
+    assert haversine_m(lon, lat1, 180.0, lat2) == west
+    assert haversine_m(180.0, lat2, lon, lat1) == haversine_m(-180.0, lat2, lon, lat1)
+    assert haversine_m(180.0, lat1, -180.0, lat2) == haversine_m(180.0, lat1, 180.0, lat2)
 
 
 @given(PLAIN, PLAIN, PLAIN, PLAIN)

@@ -10,7 +10,7 @@ from nearcast.model.words import keyword_counts, normalise, tokenise
 
 
 def split_by_definition(text: str) -> list[str]:
-    """SPEC section 2, character by character."""
+    """docs/spec.md section 2, character by character."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(c if c.isalnum() else " " for c in folded).split(" ")
 

@@ -11,9 +11,9 @@ from random import Random
 from tests.engine.contract import Miniature
 from tests.recovery.story import script
 
-from nearcast.engine.balance import HOLDS_AFTER
-from nearcast.engine.source import Feed
-from nearcast.engine.state import Manifest
+from nearcast.engine.feed.source import Feed
+from nearcast.engine.moves.balancer import HOLDS_AFTER
+from nearcast.engine.shard.state import Manifest
 
 Crash = tuple[str, int]  # point, batch
 

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from nearcast.engine.engine import Engine
-from nearcast.engine.reports import BatchRecord
-from nearcast.engine.session import create
+from nearcast.engine.output.reports import BatchRecord
+from nearcast.engine.spark.session import create
 
 
-def tell(record: BatchRecord) -> None:
+def show(record: BatchRecord) -> None:
     print(f"batch {record.batch}", flush=True)
 
 
@@ -20,6 +20,6 @@ if __name__ == "__main__":
     spark = create(options["master"], app="nearcast-recovery", extra=options["spark"])
     engine = Engine(**options["engine"], spark=spark)
     replay = options["replay"]
-    summary = engine.replay(**replay, on_batch=tell)
+    summary = engine.replay(**replay, on_batch=show)
     print(f"done {json.dumps(summary)}", flush=True)
     spark.stop()

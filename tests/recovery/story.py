@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from tests.engine.contract import difference, expected, refused, told, write_log
+from tests.engine.contract import difference, expected, refused, reported, write_log
 
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
@@ -34,7 +34,7 @@ class Story:
 
     def check(self, out: Path) -> None:
         """Nothing lost, nothing twice, of notifications and of rejects."""
-        assert difference(told(out), self.notifications) == ""
+        assert difference(reported(out), self.notifications) == ""
         assert [r["line"] for r in refused(out)] == self.refused_lines
         assert not (out / "_tmp").exists()
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.recovery.story import BATCH_EVENTS, MOVING, Story, script
 
 from nearcast.engine import Engine
-from nearcast.engine.reports import BatchRecord, Reports
+from nearcast.engine.output.reports import BatchRecord, Reports
 from nearcast.model.errors import NearcastError
 
 pytestmark = pytest.mark.spark

@@ -1,4 +1,4 @@
-"""Crashes at every step of every kind of adjustment: asking, deciding, exporting, taking in."""
+"""Crashes at every step of every kind of adjustment: querying, deciding, exporting, taking in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.engine.contract import Miniature, difference, expected, told
+from tests.engine.contract import Miniature, difference, expected, reported
 from tests.engine.decisions import BATCH_EVENTS, WAYS, Way, decided_after, index_for, made
 from tests.recovery.crashing import Moment, batches_of, run_through
 
@@ -38,7 +38,7 @@ def crash_at_each_point(way: Way, order: Order, memory: Path, faults: Path) -> N
         run_through(moment.back(), faults, crashes, Random(f"{way.kind} {point}"))
         # Later ones may differ: an index that was built anew does its work in other steps.
         assert decided in decided_after(run, way.kind), point
-        assert difference(told(run.out), wanted) == "", point
+        assert difference(reported(run.out), wanted) == "", point
 
 
 @pytest.mark.parametrize("name", WAYS)

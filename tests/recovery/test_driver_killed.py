@@ -16,16 +16,16 @@ pytestmark = pytest.mark.spark
 def test_killed_at_every_point_of_the_sink(tmp_path: Path, story: Story) -> None:
     """One run, a start more than there are points; with shards that are balanced and move.
 
-    The balance is asked for after batch 5, decided after 6, exported after 7, taken in before 8;
-    kNN subscriptions move with batches 1, 3, 5, ... (every kind of move, at every point: see
-    test_balance_steps).
+    Statistics are ordered after batch 3, the balance is decided after 4, exported after 5, taken in
+    before 6; kNN subscriptions move with batches 1, 3, 5, ... (every kind of move, at every point:
+    see test_balance_steps).
     """
     eager = {"threshold": 1.0, "least": 0, "wait": 0, "beta": 0.0}
     balance = {"mode": "auto", "rectangles": 1, **eager}
     strategies = {"range": "tornado", "knn": "random"}
     options = {"shards": 3, "strategies": strategies, "warmup": 5, "balance": balance}
     replay = Replay(tmp_path / "run", story.log, BATCH_EVENTS, options)
-    points = ("sink-begin", 3), ("sink-renamed", 5), ("sink-decided", 6), ("sink-controlled", 7)
+    points = ("sink-begin", 1), ("sink-renamed", 3), ("sink-decided", 4), ("sink-controlled", 5)
     for point, batch in points:
         script(replay.faults, [(point, batch, "kill")])
         session = replay.start()
@@ -36,9 +36,9 @@ def test_killed_at_every_point_of_the_sink(tmp_path: Path, story: Story) -> None
         assert f"batch {batch}" not in session.said()
     summary = replay.finish()
     assert summary["batches"] == BATCHES
-    assert summary["resumed_after_batches"] == 7
+    assert summary["resumed_after_batches"] == 5
     adjustments = summary["balance"]["adjustments"]
-    assert adjustments[0]["batch"] == 6
+    assert adjustments[0]["batch"] == 4
     assert all(d["reason"] for a in adjustments for d in a["decisions"])
     assert sum(a["moved"] for a in adjustments) > 0
     assert (replay.out / "balance.svg").exists()

@@ -1,4 +1,4 @@
-"""Crashes at every step towards a plan for kNN: asking, planning, exporting, taking in."""
+"""Crashes at every step towards a plan for kNN: querying, planning, exporting, taking in."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.engine.contract import Miniature, difference, expected, told, write_log
+from tests.engine.contract import Miniature, difference, expected, reported, write_log
 from tests.recovery.crashing import batches_of, run_through
 
 from nearcast.engine import faults as points
-from nearcast.engine.balance import HOLDS_AFTER
-from nearcast.engine.moves import Controls
-from nearcast.engine.settings import Settings
+from nearcast.engine.moves.balancer import HOLDS_AFTER
+from nearcast.engine.moves.control import Controls
+from nearcast.engine.options.settings import Settings
 from nearcast.model.space import Space
 from nearcast.routing.dkm.plan import PlannedRouter
 from nearcast.testing.logs import random_log
@@ -64,4 +64,4 @@ def test_crashes_at_every_step(router: str, tmp_path: Path, memory: Path, faults
     run_through(run, faults, crashes, Random(router))
     assert planned(run) == planned(still)
     assert costs(run) == costs(still)
-    assert difference(told(run.out), wanted) == ""
+    assert difference(reported(run.out), wanted) == ""

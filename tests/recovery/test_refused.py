@@ -1,4 +1,4 @@
-"""Checkpoints that do not fit what is asked of them, and what a crash while planning leaves."""
+"""Checkpoints that do not fit the call, and what a crash while planning leaves."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.engine.contract import difference, expected, told, write_log
+from tests.engine.contract import difference, expected, reported, write_log
 
 from nearcast.engine import Engine
-from nearcast.engine.ledger import Ledger
-from nearcast.engine.live import Tailer
+from nearcast.engine.feed.ledger import Ledger
+from nearcast.engine.feed.source import Feed
+from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.options.settings import Settings, check_bound
 from nearcast.engine.run import _run_name
-from nearcast.engine.settings import Settings, check_bound
-from nearcast.engine.source import Feed
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
@@ -105,7 +105,7 @@ def test_a_crash_while_planning(
         [first, second], tmp_path / "out", checkpoint=checkpoint, batch_events=25
     )
     assert summary["batches"] == 4
-    assert difference(told(tmp_path / "out"), expected(events, "geographic")) == ""
+    assert difference(reported(tmp_path / "out"), expected(events, "geographic")) == ""
 
 
 def _crash(*_: object) -> None:

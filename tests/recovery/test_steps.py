@@ -8,15 +8,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.engine.contract import Miniature, difference, expected, told, write_log
+from tests.engine.contract import Miniature, difference, expected, reported, write_log
 from tests.recovery.disk import Disk
 from tests.recovery.story import BATCH_EVENTS, BATCHES, MOVING, STILL, Story, script
 
 from nearcast.engine import faults as points
-from nearcast.engine import shard as shards
-from nearcast.engine.live import Tailer
-from nearcast.engine.settings import Settings
-from nearcast.engine.source import Feed
+from nearcast.engine.feed.source import Feed
+from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.shard import step as shards
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
@@ -89,7 +89,7 @@ def test_any_trouble_at_any_time(
             assert "scripted failure" in str(error)
             troubles += 1
     assert troubles > 2
-    assert difference(told(run.out), expected(events, "geographic", order)) == ""
+    assert difference(reported(run.out), expected(events, "geographic", order)) == ""
 
 
 @pytest.mark.parametrize("point", points.POINTS)
@@ -108,7 +108,7 @@ def test_a_move_survives_a_crash_at_each_step(
             failures += 1
     assert failures == 5
     assert len(list((run.checkpoint / "moves").iterdir())) > 3
-    assert difference(told(run.out), story.notifications) == ""
+    assert difference(reported(run.out), story.notifications) == ""
 
 
 def test_every_batch_twice_and_every_arena_lost(tmp_path: Path, memory: Path, story: Story) -> None:
@@ -118,7 +118,7 @@ def test_every_batch_twice_and_every_arena_lost(tmp_path: Path, memory: Path, st
         run.batch(n)
         shutil.rmtree(run.arenas)
         run.batch(n)
-    assert difference(told(run.out), story.notifications) == ""
+    assert difference(reported(run.out), story.notifications) == ""
 
 
 def test_an_ended_subscription_does_not_come_back(tmp_path: Path, memory: Path) -> None:
@@ -133,7 +133,7 @@ def test_an_ended_subscription_does_not_come_back(tmp_path: Path, memory: Path) 
     run = start(tmp_path, MOVING, memory)
     run.plan(write_log(tmp_path / "log.jsonl", events), 5)
     run.finish()
-    assert difference(told(run.out), expected(events, "geographic")) == ""
+    assert difference(reported(run.out), expected(events, "geographic")) == ""
     # Ended ones are not copied along with each move, or state would grow by a third each time.
     assert sum(len(m.files) > 0 for m in run.states[run.next]) == 3
     copies = sum(p.stat().st_size for p in (run.checkpoint / "moves").iterdir())
@@ -145,7 +145,7 @@ def test_a_shard_without_subscriptions_for_a_while(tmp_path: Path, memory: Path)
     run = start(tmp_path, STILL, memory)
     run.plan(write_log(tmp_path / "log.jsonl", events), 5)
     run.finish()
-    assert told(run.out).total() == 0
+    assert reported(run.out).total() == 0
 
 
 @pytest.mark.parametrize("what", ["out", "checkpoint/state", "checkpoint/moves", "arena"])
@@ -162,4 +162,4 @@ def test_a_full_disk(what: str, tmp_path: Path, disk: Disk, story: Story) -> Non
     assert "\n" not in str(raised.value)
     disk.make_room()
     run.finish()
-    assert difference(told(run.out), story.notifications) == ""
+    assert difference(reported(run.out), story.notifications) == ""

@@ -13,18 +13,19 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from nearcast.kernels.hashing import mix64, word_hash
+from nearcast.kinds import KINDS
+from nearcast.kinds.range.definition import InRegion
 from nearcast.model.events import Publish, Subscribe
-from nearcast.model.predicate import matches
-from nearcast.model.query import RangeQuery
 from nearcast.model.region import outer_boxes
 from nearcast.model.space import Space
+from nearcast.model.standing import Seen
 from nearcast.routing.grid import table as gt
 from nearcast.routing.grid.table import GridTable, sealed
 from nearcast.testing.reading import read_event
 from nearcast.testing.strategies import event_logs
 from nearcast.wire.jsonl import decode_jsonl
-from nearcast.wire.subscriptions import program_of
-from nearcast.wire.tables import lists
+from nearcast.wire.programs import program_of
+from nearcast.wire.tables import REGIONS, empty, lists
 
 ANY = 3
 Box = tuple[float, float, float, float]
@@ -47,10 +48,10 @@ class PlainTable:
             GridTable(
                 np.array(self.bounds),
                 np.array(self.cells),
-                np.append(0, np.cumsum([len(m) for m in maps])),
+                np.cumsum([0, *(len(m) for m in maps)]),
                 np.array([w for m in maps for w, _ in m], np.uint64),
                 np.array([s for m in maps for _, s in m], np.int32),
-                np.append(0, np.cumsum([len(w) for w in self.workers])),
+                np.cumsum([0, *(len(w) for w in self.workers)]),
                 np.array([w for each in self.workers for w in each], np.int32),
                 np.array(known, np.uint64),
                 np.array([self.counts[w] for w in known], np.int64),
@@ -97,7 +98,7 @@ class PlainTable:
 class Asked:
     """A subscription: the query, its boxes, the words it can hang under."""
 
-    query: RangeQuery
+    query: InRegion
     boxes: list[Box]
     words: list[int]
     conjunction: bool
@@ -108,7 +109,7 @@ class Log:
     """Range subscriptions and objects, as the model has them and as tables."""
 
     space: Space
-    asked: list[Asked]
+    queried: list[Asked]
     published: list[Publish]
     controls: pa.RecordBatch
     objects: pa.RecordBatch
@@ -118,23 +119,24 @@ class Log:
 
 
 def log_of(space: Space, events: list[dict[str, Any]]) -> Log:
-    asked, published, subscribes, publishes = [], [], [], []
+    queried, published, subscribes, publishes = [], [], [], []
     for raw in events:
-        event = read_event(raw, space)
+        event = read_event(raw, space, KINDS)
         if isinstance(event, Publish):
             published.append(event)
             publishes.append(raw)
-        elif isinstance(event, Subscribe) and isinstance(event.query, RangeQuery):
-            program, cover, conjunction = program_of(event.query.where)
+        elif isinstance(event, Subscribe) and isinstance(query := event.query[1], InRegion):
+            program, cover, conjunction = program_of(query.where)
             words = [word_hash(str(w)) for w in (program if conjunction else cover)]
-            boxes = outer_boxes(space, event.query.region)
-            asked.append(Asked(event.query, boxes, words, conjunction))
+            boxes = outer_boxes(space, query.region)
+            queried.append(Asked(query, boxes, words, conjunction))
             subscribes.append(raw)
     controls, objects = (
-        decode_jsonl("\n".join(json.dumps(e) for e in part).encode(), space)
+        decode_jsonl("\n".join(json.dumps(e) for e in part).encode(), space, KINDS)
         for part in (subscribes, publishes)
     )
-    return Log(space, asked, published, controls.controls, objects.objects)
+    regions = controls.subscribes.get("range", empty(REGIONS))
+    return Log(space, queried, published, regions, objects.objects)
 
 
 @st.composite
@@ -195,23 +197,26 @@ def by_row(pairs: gt.Pairs, rows: int) -> list[list[int]]:
 def check_exact(plain: PlainTable, log: Log) -> None:
     """Every match reaches the shard that decides it, and that shard holds the subscription."""
     table = plain.compiled()
-    placed = by_row(gt.place(table, log.controls), len(log.asked))
+    placed = by_row(gt.place(table, log.controls), len(log.queried))
     routed = by_row(gt.route(table, log.objects), len(log.published))
     offsets, held = lists(log.objects["words"], np.uint64)
-    for s, asked in enumerate(log.asked):
-        words = np.array(asked.words, np.uint64)
-        assert placed[s] == plain.place(asked.boxes, plain.hooks(asked.words, asked.conjunction))
+    for s, queried in enumerate(log.queried):
+        words = np.array(queried.words, np.uint64)
+        assert placed[s] == plain.place(
+            queried.boxes, plain.hooks(queried.words, queried.conjunction)
+        )
         for o, event in enumerate(log.published):
-            if not matches(log.space, asked.query, event.x, event.y, event.keywords):
+            seen = Seen(event.id, event.time, event.x, event.y, event.keywords, event.time)
+            if not queried.query.matches(seen):
                 continue
             sees = set(placed[s]) & set(routed[o])
-            hook = gt.held_hook(
-                table, words, 0, len(words), asked.conjunction, held, offsets[o], offsets[o + 1]
+            hook = gt.held_posting_word(
+                table, words, 0, len(words), queried.conjunction, held, offsets[o], offsets[o + 1]
             )
             at = np.array([event.x]), np.array([event.y])
             [reports] = gt.decides(table, *at, np.array([hook], np.uint64)).tolist()
             assert reports in sees
-            own = [w for w in plain.hooks(asked.words, asked.conjunction) if w in log.words(o)]
+            own = [w for w in plain.hooks(queried.words, queried.conjunction) if w in log.words(o)]
             assert reports == plain.owner(event.x, event.y, min(own, default=ANY))
     for o, event in enumerate(log.published):
         assert routed[o] == plain.route(event.x, event.y, log.words(o))

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 
-from nearcast.routing import RangeSurvey, Sample
+from nearcast.routing import RegionSurvey, Sample
 
 ANY = 3
 Box = tuple[float, float, float, float]
@@ -41,9 +41,9 @@ def sample_of(objects: list[Obj]) -> Sample:
     return Sample(x, y, *_ragged([sorted(o.words) for o in objects]))
 
 
-def survey_of(subs: list[Sub]) -> RangeSurvey:
+def survey_of(subs: list[Sub]) -> RegionSurvey:
     boxes = [b for s in subs for b in s.boxes]
-    return RangeSurvey(
+    return RegionSurvey(
         np.arange(1, len(subs) + 1).astype(np.uint64),
         np.append(0, np.cumsum([len(s.boxes) for s in subs])).astype(np.int64),
         np.array(boxes, float).reshape(-1, 4),
@@ -94,7 +94,7 @@ class World:
             ]
             for s in subs
         ]
-        self.asked = [s.words for s in subs]
+        self.queried = [s.words for s in subs]
         self.hooks = [self._hooks(s) for s in subs]
 
     def _bounds(self, objects: list[Obj], subs: list[Sub]) -> Box:
@@ -158,15 +158,15 @@ class World:
 
 def similarity(w: World, n: Leaf) -> float:
     held = Counter(word for o in n.inside for word in w.held[o] if word != ANY)
-    asked = Counter(word for q in n.queries for word in w.asked[q])
-    squares = sum(v * v for v in held.values()) * sum(v * v for v in asked.values())
-    return sum(held[t] * asked[t] for t in held) / math.sqrt(squares) if squares else 1.0
+    queried = Counter(word for q in n.queries for word in w.queried[q])
+    squares = sum(v * v for v in held.values()) * sum(v * v for v in queried.values())
+    return sum(held[t] * queried[t] for t in held) / math.sqrt(squares) if squares else 1.0
 
 
 def metric_parts(w: World, n: Leaf, p: int) -> dict[int, int]:
     sent: list[set[int]] = [set() for _ in range(p)]
     reached: list[set[int]] = [set() for _ in range(p)]
-    asked: list[set[int]] = [set() for _ in range(p)]
+    queried: list[set[int]] = [set() for _ in range(p)]
     counted: list[int] = []
     rest: list[int] = []
     for t in w.terms(n):
@@ -176,11 +176,11 @@ def metric_parts(w: World, n: Leaf, p: int) -> dict[int, int]:
     part = {}
     for t in counted:
         o, q = w.holders(n, t), w.askers(n, t)
-        after = [definition_1(len(sent[i] | o), len(asked[i] | q)) for i in range(p)]
+        after = [definition_1(len(sent[i] | o), len(queried[i] | q)) for i in range(p)]
         i = part[t] = after.index(min(after))
         sent[i] |= o
         reached[i] |= o
-        asked[i] |= q
+        queried[i] |= q
     for t in rest:
         sizes = [len(reached[i] | w.holders(n, t)) for i in range(p)]
         i = part[t] = sizes.index(min(sizes))

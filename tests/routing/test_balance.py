@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from nearcast.model.errors import NearcastError
-from nearcast.routing.balance import Balance, Counts, imbalance, thinned
+from nearcast.routing.balance import Balance, Counts, imbalance
 from nearcast.routing.base import Sample
+from nearcast.routing.sampling import thinned
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_imbalance_is_the_largest_over_the_mean() -> None:
 
 
 def test_a_load_is_the_sum_of_its_parts() -> None:
-    counts = Counts(objects=2, controls=3, lookups=5, scanned=7, examined=11, told=13)
+    counts = Counts(objects=2, controls=3, lookups=5, scanned=7, examined=11, reported=13)
     assert counts.load == counts.each + counts.checks + counts.updates
     assert Counts().load == 0.0
 

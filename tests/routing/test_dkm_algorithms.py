@@ -13,7 +13,8 @@ from tests.routing.dkm_twins import EVERYWHERE, Obj, Sub, sample_of, survey_of
 
 from nearcast.kernels.hashing import word_hash
 from nearcast.kernels.ragged import frozen
-from nearcast.routing.dkm.assignment import deal, subscription_assignment, subset_assignment
+from nearcast.routing.dealing import deal
+from nearcast.routing.dkm.assignment import subscription_assignment, subset_assignment
 from nearcast.routing.dkm.costs import (
     begin_box,
     hybrid_cost,
@@ -73,7 +74,7 @@ def test_figure_3_costs() -> None:
         sample_of([Obj(0, 0, words(t)) for t in FIGURE_2_OBJECTS]),
         survey_of([Sub(0, 0, words(t), EVERYWHERE) for t in FIGURE_2_SUBSCRIPTIONS]),
     )
-    costs = keyword_costs(made.vocabulary, made.subscriptions.asked) / 9
+    costs = keyword_costs(made.vocabulary, made.subscriptions.wanted) / 9
     # Figure 3 says 0.56 for s3, which asks for a and d: 2/9 + 1/9.
     figure = [0.67, 0.56, 0.33, 0.33, 0.22, 0.22, 0.44, 0.22, 0.44, 0.11]
     assert costs.round(2).tolist() == figure
@@ -152,16 +153,16 @@ def test_dealing_on_top_of_loads(loads: list[float], costs: list[float]) -> None
 def test_equations_1_to_6(found: list[Obj], subs: list[Sub], box: twins.Box) -> None:
     v, p, s = lay_out(sample_of(found), survey_of(subs))
     r, memo = np.array(box), new_memo(len(v.frequency))
-    assert keyword_costs(v, s.asked).tolist() == [
+    assert keyword_costs(v, s.wanted).tolist() == [
         twins.equation_1(found, sub.words) for sub in subs
     ]
     assert space_cost(p, r) == twins.equation_2(found, box)
     begin_box(memo)
-    assert [hybrid_cost(p, memo, s.asked, i, r) for i in range(len(subs))] == [
+    assert [hybrid_cost(p, memo, s.wanted, i, r) for i in range(len(subs))] == [
         twins.equation_5(found, sub.words, box) for sub in subs
     ]
     each, around = np.zeros(len(subs)), np.array(twins.around(subs))
-    of_all = hybrid_subset_cost(p, memo, s.asked, np.arange(len(subs)), around, each)
+    of_all = hybrid_subset_cost(p, memo, s.wanted, np.arange(len(subs)), around, each)
     assert each.sum() == of_all
     assert of_all == twins.equation_6(found, subs)
 
@@ -212,9 +213,9 @@ def test_equation_7_with_many_rectangles(rng: np.random.Generator) -> None:
 
 @quick
 @given(objects, word_sets, st.integers(1, 6), coordinates, coordinates)
-def test_reach(found: list[Obj], asked: frozenset[int], k: int, x: float, y: float) -> None:
-    _, p, s = lay_out(sample_of(found), survey_of([Sub(x, y, asked, EVERYWHERE)]))
-    assert reach(p, frozen(s.asked.words), k, x, y) == twins.reach(found, asked, k, x, y)
+def test_reach(found: list[Obj], queried: frozenset[int], k: int, x: float, y: float) -> None:
+    _, p, s = lay_out(sample_of(found), survey_of([Sub(x, y, queried, EVERYWHERE)]))
+    assert reach(p, frozen(s.wanted.words), k, x, y) == twins.reach(found, queried, k, x, y)
 
 
 # -- partitions ----------------------------------------------------------------------------------

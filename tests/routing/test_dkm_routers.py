@@ -16,10 +16,10 @@ from tests.routing.dkm_twins import EVERYWHERE, Obj, Sub, sample_of, survey_of
 
 from nearcast.model.errors import NearcastError
 from nearcast.routing import DkmSks, Kop, Sop
-from nearcast.routing.dkm.arrays import pack, unpack
+from nearcast.routing.arrays import pack, unpack
 from nearcast.routing.dkm.dkm_sks import subsets_wanted
 from nearcast.routing.dkm.plan import PlannedRouter, table_of_plan
-from nearcast.wire.tables import CONTROLS, KIND_CODES, control_row, table_of
+from nearcast.wire.tables import BALLS, control_row, table_of
 
 quick = settings(max_examples=25)
 
@@ -42,22 +42,20 @@ many = st.lists(subscriptions(), max_size=20)
 
 
 def controls_of(asks: list[tuple[float, float, frozenset[int], int, bool]]) -> pa.RecordBatch:
-    """(x, y, words, k, whether all of them are asked for)."""
+    """(x, y, words, k, whether all of them are wanted)."""
     rows = [
         control_row(
+            *(x, y, k, 0),
             op=0,
             id=b"s%d" % i,
             time=1,
-            kind=KIND_CODES["knn"],
-            k=k,
-            region=[x, y],
             conjunction=conjunction,
             program=sorted(words) if conjunction else [],
             cover=[] if conjunction else sorted(words),
         )
         for i, (x, y, words, k, conjunction) in enumerate(asks)
     ]
-    return table_of(rows, CONTROLS)
+    return table_of(rows, BALLS)
 
 
 def hashes(n: int) -> Any:
@@ -67,7 +65,7 @@ def hashes(n: int) -> Any:
 def planned(
     router: type[PlannedRouter], m: int, found: list[Obj], subs: list[Sub], **parameters: float
 ) -> tuple[PlannedRouter, list[int], list[float]]:
-    data, workers, costs = router(m).plan(sample_of(found), survey_of(subs), parameters)
+    data, _, workers, costs = router(m).plan(sample_of(found), survey_of(subs), parameters)
     assert workers.shape == (len(subs),)
     assert costs.shape == (m,)
     following = router(m, table_of_plan(costs, data=data))
@@ -198,13 +196,13 @@ def test_dkm_sks_costs(found: list[Obj], subs: list[Sub], asks: list[Any]) -> No
     subsets = twins.algorithm_2(found, subs, subsets_wanted(len(subs), 2, 3), 5)
     plan = [cut(twins.around([subs[i] for i in s.members]), space) for s in subsets]
     for (x, y, words, k, conjunction), cost in zip(asks, costs.round(6).tolist(), strict=True):
-        asked = rarest(found, words, conjunction)
-        own = rectangle(found, asked, k, x, y)
+        queried = rarest(found, words, conjunction)
+        own = rectangle(found, queried, k, x, y)
         shares = [twins.overlap(r, cut(own, space)) for r in plan]
         stars = [r for r, s in zip(plan, shares, strict=True) if s == max(shares)]
         least = min(twins.overlap(r, r) for r in stars)
         stars = [r for r in stars if twins.overlap(r, r) == least] if max(shares) else [own]
-        assert cost in {twins.equation_5(found, asked, r) for r in stars}
+        assert cost in {twins.equation_5(found, queried, r) for r in stars}
 
 
 @quick
@@ -296,16 +294,15 @@ def test_before_a_plan_ids_say_where(router: type[PlannedRouter]) -> None:
 
 @pytest.mark.parametrize("router", [Kop, Sop, DkmSks])
 def test_a_plan_in_a_file(router: type[PlannedRouter], tmp_path: Path) -> None:
-    data, _, costs = router(3).plan(sample_of(FOUND), survey_of(SUBS), {})
+    plan = router(3).plan(sample_of(FOUND), survey_of(SUBS), {})
     path = tmp_path / "plan"
-    path.write_bytes(data)
-    inline = router(3, table_of_plan(costs, data=data))
-    filed = router(3, table_of_plan(costs, path=str(path)))
+    path.write_bytes(plan.data)
+    inline = router(3, table_of_plan(plan.costs, data=plan.data))
+    filed = router(3, router(3).table_at(plan, str(path)))
     table = controls_of(ASKS)
     assert filed.costs(table).tolist() == inline.costs(table).tolist()
     assert len(filed.table) < 200
-    again, _, _ = router(3).plan(sample_of(FOUND), survey_of(SUBS), {})
-    assert again == data
+    assert router(3).plan(sample_of(FOUND), survey_of(SUBS), {}).data == plan.data
 
 
 def test_an_unknown_parameter() -> None:
@@ -330,5 +327,5 @@ def test_arrays_come_back() -> None:
 
 
 def test_what_is_no_plan() -> None:
-    with pytest.raises(NearcastError, match="not a plan"):
+    with pytest.raises(NearcastError, match="another version"):
         unpack(b"something else")

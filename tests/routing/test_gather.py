@@ -1,4 +1,4 @@
-"""What shards tell for the balance, against counts in plain Python."""
+"""What shards report for the balance, against counts in plain Python."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 from tests.routing.test_grid_cells import SHARDS, WORDS, pairs
 
 from nearcast.index.posting import UNIVERSAL
-from nearcast.routing.balance import Counts, Period
+from nearcast.routing.balance import Counts
 from nearcast.routing.base import Sample
-from nearcast.routing.grid.survey import RangeSurvey, take
+from nearcast.routing.grid.costs import sample_costs
+from nearcast.routing.grid.live import Period
+from nearcast.routing.grid.survey import RegionSurvey, take
 from nearcast.routing.grid.table import (
     GridTable,
     column_of,
-    hooks,
     line_of,
     owner_in,
+    posting_words,
     route_rows,
     sealed,
 )
@@ -36,11 +38,10 @@ from nearcast.routing.tornado.gather import (
     weights_of,
 )
 from nearcast.routing.tornado.gather import gather_cells as gather_costs
-from nearcast.routing.tornado.table import sample_costs
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[GridTable, RangeSurvey, Sample]:
+def cases(draw: st.DrawFn) -> tuple[GridTable, RegionSurvey, Sample]:
     _, table, survey = draw(pairs())
     n = draw(st.integers(0, 12))
     at = [draw(st.floats(-0.1, 1.1)) for _ in range(2 * n)]
@@ -51,14 +52,14 @@ def cases(draw: st.DrawFn) -> tuple[GridTable, RangeSurvey, Sample]:
     return table, survey, Sample(np.array(at[:n]), np.array(at[n:]), offsets, flat)
 
 
-def hooks_of(t: GridTable, s: RangeSurvey, row: int) -> list[int]:
-    first, stop = hooks(
+def posting_words_of(t: GridTable, s: RegionSurvey, row: int) -> list[int]:
+    first, stop = posting_words(
         t, s.words, s.word_offsets[row], s.word_offsets[row + 1], s.conjunction[row]
     )
     return s.words[first:stop].tolist() or [int(UNIVERSAL)]
 
 
-def cells_of(t: GridTable, s: RangeSurvey, row: int) -> list[tuple[int, int]]:
+def cells_of(t: GridTable, s: RegionSurvey, row: int) -> list[tuple[int, int]]:
     box = s.boxes[row].tolist()
     return [
         (line, column)
@@ -78,22 +79,22 @@ def seen_by(t: GridTable, sample: Sample, shard: int) -> Sample:
 
 @settings(deadline=None)
 @given(cases())
-def test_rows_of_cells(case: tuple[GridTable, RangeSurvey, Sample]) -> None:
+def test_rows_of_cells(case: tuple[GridTable, RegionSurvey, Sample]) -> None:
     table, survey, sample = case
     none = take(survey, np.empty(0, np.int64))
-    side, told = len(table.cells), []
+    side, reported = len(table.cells), []
     for shard in range(SHARDS):
         objects = seen_by(table, sample, shard)
         period = Period(objects, survey, survey, none)
         stats, chosen = unpack_cells(pack_cells(*gather_cells(table, shard, period, 1000)))
-        told.append(chosen)
+        reported.append(chosen)
         held: Counter[int] = Counter()
         size: Counter[int] = Counter()
         words: Counter[tuple[int, int]] = Counter()
         for row, bytes_ in enumerate(sizes_of(survey).tolist()):
             for line, column in cells_of(table, survey, row):
                 cell, mine = line * side + column, False
-                for word in hooks_of(table, survey, row):
+                for word in posting_words_of(table, survey, row):
                     if owner_in(table, table.cells[line, column], np.uint64(word)) == shard:
                         words[cell, word] += 1
                         mine = True
@@ -117,24 +118,24 @@ def test_rows_of_cells(case: tuple[GridTable, RangeSurvey, Sample]) -> None:
         assert {(cell, word): n for cell, word, n in found} == dict(words)
         checks = sample_costs(table, objects, survey, 0)
         assert np.isclose((stats.objects * stats.held).sum(), checks.sum())
-    # Every object is told by one shard.
-    assert len(join_samples(told).cells) == len(sample.x)
+    # Every object is reported by one shard.
+    assert len(join_samples(reported).cells) == len(sample.x)
 
 
 @settings(deadline=None)
 @given(cases(), st.integers(1, 5), st.integers(1, 5))
 def test_aggregates_of_evaluators(
-    case: tuple[GridTable, RangeSurvey, Sample], scanned: int, lookups: int
+    case: tuple[GridTable, RegionSurvey, Sample], scanned: int, lookups: int
 ) -> None:
     table, survey, sample = case
     side = len(table.cells)
     table = sealed(table._replace(cells=np.zeros((side, side), np.int32)))
     whole = np.array([[0, 0, side - 1, side - 1]], np.int32)
     period = Period(sample, survey, survey, survey)
-    told = gather_aggregates(table, whole, 0, period)
+    reported = gather_aggregates(table, whole, 0, period)
     counts = [Counts(len(sample.x), 0, lookups, scanned)]
-    weights = weights_of([told], counts)
-    found = aggregates_of(told, weights)
+    weights = weights_of([reported], counts)
+    found = aggregates_of(reported, weights)
     by_cell = gather_costs(table, 0, period)
     assert weights_of([by_cell], counts) == weights
     costs, queries = loads_of([by_cell], side, weights)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nearcast.index.posting import UNIVERSAL
 from nearcast.routing.grid.cells import cells_at, changed, comes_to, refined, summed, touching
-from nearcast.routing.grid.survey import RangeSurvey
+from nearcast.routing.grid.survey import RegionSurvey
 from nearcast.routing.grid.table import GridTable, owner, place_rows, route_rows, sealed
 
 SHARDS = 3
@@ -35,7 +35,7 @@ def table(draw: st.DrawFn, side: int) -> GridTable:
     )
 
 
-def surveyed(draw: st.DrawFn) -> RangeSurvey:
+def surveyed(draw: st.DrawFn) -> RegionSurvey:
     n = draw(st.integers(0, 12))
     side = st.floats(-0.2, 1.2)
     boxes = np.array([[draw(side) for _ in range(4)] for _ in range(n)]).reshape(n, 4)
@@ -48,11 +48,11 @@ def surveyed(draw: st.DrawFn) -> RangeSurvey:
     )
     offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
     both = np.array([draw(st.booleans()) for _ in range(n)], bool)
-    return RangeSurvey(np.zeros(n, np.uint64), np.arange(n + 1), boxes, offsets, words, both)
+    return RegionSurvey(np.zeros(n, np.uint64), np.arange(n + 1), boxes, offsets, words, both)
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> tuple[GridTable, GridTable, RangeSurvey]:
+def pairs(draw: st.DrawFn) -> tuple[GridTable, GridTable, RegionSurvey]:
     side = draw(st.sampled_from((1, 2, 4)))
     old = table(draw, side)
     new = refined(old, side * draw(st.sampled_from((1, 2))))
@@ -78,13 +78,13 @@ def pairs(draw: st.DrawFn) -> tuple[GridTable, GridTable, RangeSurvey]:
     )
 
 
-def copies(t: GridTable, s: RangeSurvey) -> list[set[int]]:
+def copies(t: GridTable, s: RegionSurvey) -> list[set[int]]:
     rows, shards = place_rows(t, s)
     return [set(shards[rows == row].tolist()) for row in range(len(s.conjunction))]
 
 
 @given(pairs())
-def test_who_touches_no_changed_cell_stays(case: tuple[GridTable, GridTable, RangeSurvey]) -> None:
+def test_who_touches_no_changed_cell_stays(case: tuple[GridTable, GridTable, RegionSurvey]) -> None:
     old, new, survey = case
     cells = changed(old, new)
     assert cells is not None
@@ -96,7 +96,7 @@ def test_who_touches_no_changed_cell_stays(case: tuple[GridTable, GridTable, Ran
 
 @given(pairs(), st.lists(st.tuples(st.floats(-0.1, 1.1), st.floats(-0.1, 1.1)), max_size=20))
 def test_finer_cells_have_the_same_owners(
-    case: tuple[GridTable, GridTable, RangeSurvey], places: list[tuple[float, float]]
+    case: tuple[GridTable, GridTable, RegionSurvey], places: list[tuple[float, float]]
 ) -> None:
     old, _, survey = case
     fine = refined(old, 16)
@@ -112,7 +112,7 @@ def test_finer_cells_have_the_same_owners(
 
 @given(pairs(), st.lists(st.tuples(st.floats(-0.1, 1.1), st.floats(-0.1, 1.1)), max_size=20))
 def test_what_comes_to_a_shard_is_what_is_routed_there(
-    case: tuple[GridTable, GridTable, RangeSurvey], places: list[tuple[float, float]]
+    case: tuple[GridTable, GridTable, RegionSurvey], places: list[tuple[float, float]]
 ) -> None:
     _, t, _ = case
     x, y = (np.array([p[i] for p in places], np.float64) for i in range(2))
@@ -129,7 +129,7 @@ def test_what_comes_to_a_shard_is_what_is_routed_there(
 
 @given(pairs())
 def test_tables_that_differ_in_more_than_owners(
-    case: tuple[GridTable, GridTable, RangeSurvey],
+    case: tuple[GridTable, GridTable, RegionSurvey],
 ) -> None:
     t, *_ = case
     assert changed(t, t._replace(bounds=t.bounds + 1.0)) is None

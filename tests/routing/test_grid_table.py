@@ -1,4 +1,4 @@
-"""The routing table: the compiled one is the plain one, and no match is missed or told twice."""
+"""The routing table: the compiled one is the plain one; no match is missed or reported twice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_bytes_are_the_table(plain: PlainTable) -> None:
 @usual
 @given(logs(), st.data())
 def test_surveys_hold_what_subscriptions_ask(log: Log, data: st.DataObject) -> None:
-    n = len(log.asked)
+    n = len(log.queried)
     ids = np.array(data.draw(st.permutations(range(n))), np.uint64)
     survey = sv.survey_of(log.controls, ids)
     rows = np.array(data.draw(st.lists(st.integers(0, n - 1)) if n else st.just([])), np.int64)
@@ -46,9 +46,9 @@ def test_surveys_hold_what_subscriptions_ask(log: Log, data: st.DataObject) -> N
     for i, row in enumerate(np.argsort(ids)):
         boxes = joined.boxes[joined.box_offsets[i] : joined.box_offsets[i + 1]]
         words = joined.words[joined.word_offsets[i] : joined.word_offsets[i + 1]]
-        assert [tuple(b) for b in boxes.tolist()] == log.asked[row].boxes
-        assert words.tolist() == log.asked[row].words
-        assert joined.conjunction[i] == log.asked[row].conjunction
+        assert [tuple(b) for b in boxes.tolist()] == log.queried[row].boxes
+        assert words.tolist() == log.queried[row].words
+        assert joined.conjunction[i] == log.queried[row].conjunction
     assert len(sv.join([]).id_hash) == 0
 
 

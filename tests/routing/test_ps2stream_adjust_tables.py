@@ -18,7 +18,6 @@ from nearcast.routing.ps2stream.adjust.decisions import (
     Decision,
     apply,
     owns,
-    told,
     window,
 )
 
@@ -60,7 +59,7 @@ def table_of(cells: list[int], made: list[tuple[dict[int, int], list[int]]]) -> 
 def decision(kind: str, origin: int, target: int, cells: list[int], words: list[int]) -> Decision:
     loads = np.zeros(SHARDS)
     at, some = np.array(cells, np.int64), np.array(words, np.uint64)
-    return Decision(kind, 0, origin, target, at, some, loads, loads, 0, 0, "a test")
+    return Decision(kind, origin, target, at, some, loads, loads, 0, 0, "a test")
 
 
 decisions = st.builds(
@@ -171,13 +170,6 @@ def test_cells_that_share_a_map_go_on_sharing_it() -> None:
 def test_global_decisions_leave_tables_alone() -> None:
     table = table_of([0] * 9, [])
     assert apply(decision(REPARTITION, -1, -1, [], []), table) is table
-
-
-def test_a_decision_can_be_told() -> None:
-    said = told(decision(SPLIT, 0, 1, [4], [8, 12]))
-    assert said["cells"] == [4]
-    assert said["words"] == 2
-    assert (said["from"], said["to"], said["reason"]) == (0, 1, "a test")
 
 
 @pytest.mark.parametrize("kind", [SPLIT, MERGE, MIGRATE])

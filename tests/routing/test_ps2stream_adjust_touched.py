@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from tests.routing.test_gather import cases, cells_of
 
-from nearcast.routing.balance import Counts, Period
+from nearcast.routing.balance import Counts
 from nearcast.routing.base import Sample
-from nearcast.routing.grid.survey import RangeSurvey, take
+from nearcast.routing.grid.live import Period
+from nearcast.routing.grid.survey import RegionSurvey, take
 from nearcast.routing.grid.table import GridTable, place_rows, sealed
 from nearcast.routing.ps2stream.adjust.decisions import MIGRATE, Decision
 from nearcast.routing.ps2stream.adjust.gather import gather_cells
@@ -20,11 +21,10 @@ from nearcast.routing.ps2stream.adjust.stats import (
     CellStats,
     Costs,
     cell_objects,
-    no_stats,
     worker_loads,
 )
 from nearcast.routing.ps2stream.adjust.touched import copies_at, touched_by, touched_of
-from nearcast.routing.ps2stream.balancing import as_counted, fitted, loads_by, shard_parts
+from nearcast.routing.ps2stream.live import as_counted, fitted, loads_by, shard_parts
 
 SHARDS = 2
 NOBODY = Sample(np.empty(0), np.empty(0), np.zeros(1, np.int64), np.empty(0, np.uint64))
@@ -33,24 +33,25 @@ NOBODY = Sample(np.empty(0), np.empty(0), np.zeros(1, np.int64), np.empty(0, np.
 def by_space(table: GridTable) -> GridTable:
     """Shards by column and row, without text."""
     line, column = np.indices(table.cells.shape)
-    none: Any = np.empty(0)
-    first: Any = np.zeros(1)
+    words: Any = np.empty(0, np.uint64)
+    none: Any = np.empty(0, np.int64)
+    first: Any = np.zeros(1, np.int64)
     return sealed(
         table._replace(
             cells=np.asarray((line + column // 2) % SHARDS, np.int32), map_offsets=first,
-            map_words=none, map_shards=none, worker_offsets=first, workers=none,
+            map_words=words, map_shards=none, worker_offsets=first, workers=none,
         )
     )  # fmt: skip
 
 
-def told(table: GridTable, survey: RangeSurvey, shard: int) -> CellStats:
+def reported(table: GridTable, survey: RegionSurvey, shard: int) -> CellStats:
     none = take(survey, np.empty(0, np.int64))
     return gather_cells(table, shard, Period(NOBODY, survey, survey, none), 0)[0]
 
 
 @settings(deadline=None)
 @given(cases())
-def test_who_hangs_together_counts_once(case: tuple[GridTable, RangeSurvey, Sample]) -> None:
+def test_who_hangs_together_counts_once(case: tuple[GridTable, RegionSurvey, Sample]) -> None:
     table, survey = by_space(case[0]), case[1]
     counts = np.sum([touched_by(table, shard, survey) for shard in range(SHARDS)], axis=0)
     for shard in range(SHARDS):
@@ -60,22 +61,23 @@ def test_who_hangs_together_counts_once(case: tuple[GridTable, RangeSurvey, Samp
             pairs = sum(((i, j + 1) in mine) + ((i + 1, j) in mine) for i, j in mine)
             fours = sum({(i, j + 1), (i + 1, j), (i + 1, j + 1)} <= mine for i, j in mine)
             right += len(mine) - pairs + fours
-        assert copies_at(table, told(table, survey, shard), counts, shard) == right
+        assert copies_at(table, reported(table, survey, shard), counts, shard) == right
 
 
 def halves(side: int = 4) -> GridTable:
     """The left half is shard 0's, the right one shard 1's."""
     cells = np.repeat([[0] * (side // 2) + [1] * (side // 2)], side, axis=0)
-    none: Any = np.empty(0)
+    words: Any = np.empty(0, np.uint64)
+    none: Any = np.empty(0, np.int64)
     return sealed(
-        GridTable(np.array([0.0, 0.0, side, side]), cells, np.zeros(1, np.int64), none, none,
-                  np.zeros(1, np.int64), none, none, none)
+        GridTable(np.array([0.0, 0.0, side, side]), cells, np.zeros(1, np.int64), words, none,
+                  np.zeros(1, np.int64), none, words, none)
     )  # fmt: skip
 
 
-def boxes(*wanted: tuple[float, float, float, float]) -> RangeSurvey:
+def boxes(*wanted: tuple[float, float, float, float]) -> RegionSurvey:
     n = len(wanted)
-    return RangeSurvey(
+    return RegionSurvey(
         np.arange(n).astype(np.uint64), np.arange(n + 1), np.array(wanted, np.float64),
         np.arange(n + 1), np.full(n, 4, np.uint64), np.ones(n, bool),
     )  # fmt: skip
@@ -87,7 +89,7 @@ SMALL = (1.2, 2.2, 1.4, 2.4)  # one cell of shard 0
 
 def test_a_migration_adds_the_copies_that_it_makes() -> None:
     table, survey = halves(), boxes(WIDE, SMALL)
-    stats = [told(table, survey, shard) for shard in range(2)]
+    stats = [reported(table, survey, shard) for shard in range(2)]
     counts = np.sum([touched_by(table, shard, survey) for shard in range(2)], axis=0)
     costs = Costs(0.0, 0.0, 1.0, 1.0)  # seven touches cost 7; they are three copies
     touched = touched_of(table, stats, counts, costs)
@@ -99,7 +101,7 @@ def test_a_migration_adds_the_copies_that_it_makes() -> None:
     assert loads_in(situation, its) == pytest.approx(np.array([2, 1]) * 7 / 3)
 
     def moved(cells: list[int]) -> list[float]:
-        d = Decision(MIGRATE, 0, 0, 1, np.array(cells), np.empty(0, np.uint64),
+        d = Decision(MIGRATE, 0, 1, np.array(cells), np.empty(0, np.uint64),
                      np.zeros(2), np.zeros(2), 0, 0, "")  # fmt: skip
         return [float(load) * 3 / 7 for load in loads_in(follow(situation, d, its), its)]
 
@@ -123,14 +125,16 @@ def test_a_plan_that_doubles_copies_is_not_free() -> None:
 
 
 def test_shards_have_the_checks_that_they_counted() -> None:
-    one = no_stats()._replace(
+    none = np.empty(0, np.int64)
+    one = CellStats(
         cells=np.arange(2), objects=np.array([10.0, 30.0]), held=np.array([1.0, 2.0]),
         inserted=np.array([4.0, 4.0]), deleted=np.zeros(2), size=np.array([1, 1]),
-        word_offsets=np.zeros(3, np.int64),
+        word_offsets=np.zeros(3, np.int64), words=np.empty(0, np.uint64), word_held=none,
+        word_size=none,
     )  # fmt: skip
     counts = [Counts(objects=40, controls=2, scanned=100), Counts(objects=40, scanned=300)]
     stats = as_counted([one, one], [c.checks for c in counts])
     loads = worker_loads(stats, fitted(stats, counts))
-    updates = sum(c.updates for c in counts)  # told by touches alone, so shared alike
+    updates = sum(c.updates for c in counts)  # known by touches alone, so shared alike
     right = [c.each + c.checks + updates / 2 for c in counts]
     assert loads == pytest.approx(right)

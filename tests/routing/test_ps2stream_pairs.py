@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nearcast.routing import Sample
-from nearcast.routing.grid.survey import RangeSurvey
+from nearcast.routing.grid.survey import RegionSurvey
 from nearcast.routing.ps2stream.hybrid import Ps2Stream
 from nearcast.routing.ps2stream.nodes import root
 from nearcast.routing.ps2stream.pairs import drawn, pairs_of, weights_of
@@ -66,7 +66,7 @@ def test_a_crowded_place_weighs_more_than_an_empty_one() -> None:
     sample = Sample(x, np.linspace(0.0, 1.0, n), np.arange(n + 1), np.full(n, 4, np.uint64))
     # All queries lie in the left half.
     boxes = np.tile([0.0, 0.0, 0.5, 1.0], (100, 1))
-    survey = RangeSurvey(
+    survey = RegionSurvey(
         np.arange(100).astype(np.uint64),
         np.arange(101),
         boxes,

@@ -14,7 +14,7 @@ from tests.routing.grid_twins import Log, PlainTable, check_exact, log_of, logs,
 from nearcast.kernels.hashing import hash_ids
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
-from nearcast.routing import ROUTERS, GridRouter, RangeSurvey, Registered, Sample
+from nearcast.routing import ROUTERS, GridRouter, RegionSurvey, Registered, Sample
 from nearcast.routing.grid import table as gt
 from nearcast.routing.grid.survey import join, survey_of
 from nearcast.routing.ps2stream.baseline import Ps2StreamRouter, runs
@@ -68,7 +68,7 @@ def ids_of(log: Log) -> np.ndarray:
     return hash_ids(data, offsets)
 
 
-def whole_survey(log: Log) -> RangeSurvey:
+def whole_survey(log: Log) -> RegionSurvey:
     return survey_of(log.controls, ids_of(log))
 
 
@@ -82,9 +82,8 @@ def test_there_are_seven() -> None:
 def test_no_match_is_missed_or_told_twice(
     planner: type[GridRouter], log: Log, later: Log, shards: int, discard: bool
 ) -> None:
-    data = planner(shards).plan(
-        sample_of(log), whole_survey(log), SMALL | {"discard": float(discard)}
-    )
+    reported = SMALL | {"discard": float(discard)}
+    data = planner(shards).plan(sample_of(log), whole_survey(log), reported).data
     router = planner(shards, data)
     assert router.grid is not None
     plain = plain_of(router.grid)
@@ -97,24 +96,21 @@ def test_no_match_is_missed_or_told_twice(
     assert routed is not None
     assert set(routed.rows.tolist()) == set(range(log.objects.num_rows))
     assert set(routed.shards.tolist()) <= set(range(shards))
-    assert (
-        planner(shards).plan(sample_of(log), whole_survey(log), SMALL | {"discard": float(discard)})
-        == data
-    )
+    assert planner(shards).plan(sample_of(log), whole_survey(log), reported).data == data
 
 
 @by_name
 @pytest.mark.parametrize("shards", [1, 4])
 def test_plans_from_nothing(planner: type[GridRouter], shards: int) -> None:
     none = Sample(np.empty(0), np.empty(0), np.zeros(1, np.int64), np.empty(0, np.uint64))
-    router = planner(shards, planner(shards).plan(none, join([]), {}))
+    router = planner(shards, planner(shards).plan(none, join([]), {}).data)
     assert router.grid is not None
     check_exact(plain_of(router.grid), EXAMPLE)
 
 
 @by_name
 def test_more_workers_than_subscriptions(planner: type[GridRouter]) -> None:
-    data = planner(9).plan(sample_of(EXAMPLE), whole_survey(EXAMPLE), {})
+    data = planner(9).plan(sample_of(EXAMPLE), whole_survey(EXAMPLE), {}).data
     check_exact(plain_of(gt.unpack(data)), EXAMPLE)
 
 
@@ -132,7 +128,7 @@ def test_unknown_parameters_are_refused(planner: type[GridRouter]) -> None:
         planner(2).plan(sample_of(EXAMPLE), whole_survey(EXAMPLE), {"detla": 1.0})
 
 
-def town(n: int, seed: int, rare: int = 0) -> tuple[Sample, RangeSurvey]:
+def town(n: int, seed: int, rare: int = 0) -> tuple[Sample, RegionSurvey]:
     """Objects and small boxes spread evenly, words by a power law; a tenth has a `rare` one."""
     rng = np.random.default_rng(seed)
     often = rng.zipf(1.5, (n, 5)) % 500 * 4 + 4
@@ -144,7 +140,7 @@ def town(n: int, seed: int, rare: int = 0) -> tuple[Sample, RangeSurvey]:
     sample = Sample(x, y, offsets, np.array([w for row in held for w in row], np.uint64))
     low, size = rng.random((n, 2)), rng.random((n, 2)) * 0.02
     one = np.arange(n + 1)
-    survey = RangeSurvey(
+    survey = RegionSurvey(
         np.arange(1, n + 1).astype(np.uint64),
         one,
         np.hstack([low, low + size]),
@@ -155,7 +151,7 @@ def town(n: int, seed: int, rare: int = 0) -> tuple[Sample, RangeSurvey]:
     return sample, survey
 
 
-def loads_by(table: gt.GridTable, sample: Sample, survey: RangeSurvey, m: int) -> list[float]:
+def loads_by(table: gt.GridTable, sample: Sample, survey: RegionSurvey, m: int) -> list[float]:
     """Definition 1 for what the table sends, objects by H2."""
     h2 = Registered(table)
     h2.add(survey)
@@ -168,7 +164,7 @@ def loads_by(table: gt.GridTable, sample: Sample, survey: RangeSurvey, m: int) -
 @by_name
 def test_work_is_spread_by_every_plan(planner: type[GridRouter]) -> None:
     sample, survey = town(3000, 7)
-    table = gt.unpack(planner(4).plan(sample, survey, TO_THE_LETTER))
+    table = gt.unpack(planner(4).plan(sample, survey, TO_THE_LETTER).data)
     copies = np.bincount(gt.place_rows(table, survey)[1], minlength=4)
     assert copies.sum() < 1.6 * len(survey.id_hash)
     loads = loads_by(table, sample, survey, 4)
@@ -179,7 +175,7 @@ def test_work_is_spread_by_every_plan(planner: type[GridRouter]) -> None:
 def test_many_queries_are_stood_for_by_some() -> None:
     sample, survey = town(3000, 3)
     planner: Any = ROUTERS["ps2stream"]
-    table = gt.unpack(planner(4).plan(sample, survey, TO_THE_LETTER | {"queries": 500.0}))
+    table = gt.unpack(planner(4).plan(sample, survey, TO_THE_LETTER | {"queries": 500.0}).data)
     assert balance(loads_by(table, sample, survey, 4)) < 1.6
 
 
@@ -191,11 +187,11 @@ def test_a_plan_prefers_text_where_boxes_are_large_and_words_rare() -> None:
         boxes=np.tile([0.0, 0.0, 1.0, 1.0], (3000, 1)),
         words=(40_000 + np.arange(3000) % 100 * 4).astype(np.uint64),
     )
-    by_text = gt.unpack(planner(4).plan(sample, wide, {}))
+    by_text = gt.unpack(planner(4).plan(sample, wide, {}).data)
     assert len(by_text.map_offsets) > 1
     assert len(gt.place_rows(by_text, wide)[0]) == 3000  # no query is copied
     frequent = survey._replace(words=np.full(3000, 8, np.uint64))
-    by_space = gt.unpack(planner(4).plan(sample, frequent, {}))
+    by_space = gt.unpack(planner(4).plan(sample, frequent, {}).data)
     assert len(by_space.map_offsets) == 1
 
 
@@ -207,20 +203,20 @@ def test_a_plan_prefers_text_where_boxes_are_large_and_words_rare() -> None:
 def test_h2_lets_through_what_registered_terms_ask_for(
     plain: PlainTable, log: Log, data: st.DataObject
 ) -> None:
-    gone = data.draw(st.lists(st.booleans(), min_size=len(log.asked), max_size=len(log.asked)))
+    gone = data.draw(st.lists(st.booleans(), min_size=len(log.queried), max_size=len(log.queried)))
     h2 = Registered(plain.compiled())
-    ids = np.arange(len(log.asked)).astype(np.uint64)
+    ids = np.arange(len(log.queried)).astype(np.uint64)
     everyone = survey_of(log.controls, ids)
     h2.add(everyone)
     rows = np.flatnonzero(gone)
     if len(rows):
         h2.remove(survey_of(log.controls.take(pa.array(rows)), ids[rows]))
     terms: dict[tuple[int, int], set[int]] = {}
-    for asked in (a for a, g in zip(log.asked, gone, strict=True) if not g):
-        for a, b, c, d in asked.boxes:
+    for queried in (a for a, g in zip(log.queried, gone, strict=True) if not g):
+        for a, b, c, d in queried.boxes:
             for line in range(plain.at(b, 1), plain.at(d, 1) + 1):
                 for column in range(plain.at(a, 0), plain.at(c, 0) + 1):
-                    hooks = plain.hooks(asked.words, asked.conjunction)
+                    hooks = plain.hooks(queried.words, queried.conjunction)
                     terms.setdefault((line, column), set()).update(hooks)
     assert len(h2) == sum(len(t) for t in terms.values())
     right = []

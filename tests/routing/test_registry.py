@@ -7,9 +7,8 @@ import pkgutil
 from importlib import import_module
 
 import nearcast.routing
-from nearcast.index import INDEXES
-from nearcast.routing import DEFAULTS, ROUTERS, Router
-from nearcast.wire.tables import KINDS
+from nearcast.kinds import KINDS
+from nearcast.routing import ROUTERS, Router
 
 
 def classes_by_module() -> dict[str, list[type[Router]]]:
@@ -51,23 +50,28 @@ def test_every_router_is_exported() -> None:
 
 def test_every_router_says_what_it_is() -> None:
     for router in ROUTERS.values():
-        assert router.kinds
-        assert set(router.kinds) <= set(KINDS)
         assert router.about
         assert "\n" not in router.about
         assert router.paper
 
 
+def test_every_router_places_a_kind() -> None:
+    assert {router for kind in KINDS.values() for router in kind.routers} == set(ROUTERS)
+
+
 def test_every_router_has_an_index_for_each_of_its_kinds() -> None:
-    for router in ROUTERS.values():
-        assert set(router.indexes) == set(router.kinds)
-        for kind, index in router.indexes.items():
-            assert kind in INDEXES[index].kinds
+    for kind in KINDS.values():
+        for index in kind.routers.values():
+            assert index in kind.indexes
 
 
-def test_every_default_has_a_reason() -> None:
-    assert set(DEFAULTS) <= set(KINDS)
-    assert all(why for _, why in DEFAULTS.values())
+def test_every_kind_has_a_default_and_a_reason() -> None:
+    for name, kind in KINDS.items():
+        router, _, index = kind.default.partition("+")
+        assert name == kind.name
+        assert router in kind.routers
+        assert index in kind.indexes
+        assert kind.reason
 
 
 def test_the_package_says_what_there_is_to_choose() -> None:

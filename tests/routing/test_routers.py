@@ -13,31 +13,45 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nearcast.kernels.hashing import hash_ids
+from nearcast.kinds import KINDS, Kind
 from nearcast.model.space import Space
-from nearcast.routing import ROUTERS, CanMove, Load, Random, Router
+from nearcast.routing import ROUTERS, Load, Random, Router
 from nearcast.wire.jsonl import decode_jsonl
-from nearcast.wire.tables import strings
+from nearcast.wire.tables import replaced, strings
 
 quick = settings(max_examples=30)
 
 Hashes = NDArray[np.uint64]
 SHARDS = (1, 2, 3, 7)
-MOVERS = [r for r in ROUTERS.values() if issubclass(r, CanMove)]
+PAIRS = [(ROUTERS[name], kind) for kind in KINDS.values() for name in kind.routers]
+MOVERS = [(r, kind) for r, kind in PAIRS if r.keeps_ids]
 
 hash_lists = st.lists(st.integers(1, 2**64 - 1), unique=True, max_size=20)
 
 
-def subscriptions(n: int = 60) -> tuple[pa.RecordBatch, Hashes]:
-    queries: list[Any] = [
+QUERIES: dict[str, list[Any]] = {
+    "range": [
         {"kind": "range", "region": {"bbox": [0, 0, 1, 1]}, "where": "a OR b"},
         {"kind": "range", "region": {"circle": {"at": [5, 5], "radius": 1000}}},
+        {"kind": "range", "region": {"bbox": [3, 3, 4, 4]}, "where": "NOT a"},
+    ],
+    "knn": [
         {"kind": "knn", "at": [3, 3], "k": 2, "where": "NOT a"},
-    ]
+        {"kind": "knn", "at": [0, 1], "k": 1, "where": "a OR b"},
+        {"kind": "knn", "at": [5, 5], "k": 3, "where": "a AND b", "window": 10},
+    ],
+}
+
+
+def subscriptions(kind: Kind, n: int = 60) -> tuple[pa.RecordBatch, Hashes]:
+    queries = QUERIES[kind.name]
     lines = [
         json.dumps({"op": "subscribe", "id": f"s{i}", "time": 1, "query": queries[i % 3]})
         for i in range(n)
     ]
-    table = decode_jsonl("\n".join(lines).encode(), Space.PLANAR).controls
+    decoded = decode_jsonl("\n".join(lines).encode(), Space.PLANAR, KINDS)
+    table = decoded.subscribes[kind.name]
+    assert table.num_rows == n
     offsets, data = strings(table["id"])
     return table, hash_ids(data, offsets)
 
@@ -47,7 +61,7 @@ def objects(n: int = 20) -> pa.RecordBatch:
         json.dumps({"op": "publish", "id": f"o{i}", "time": 1, "at": [i, i], "text": "a"})
         for i in range(n)
     ]
-    return decode_jsonl("\n".join(lines).encode(), Space.PLANAR).objects
+    return decode_jsonl("\n".join(lines).encode(), Space.PLANAR, KINDS).objects
 
 
 @pytest.fixture(params=ROUTERS.values(), ids=lambda r: r.name)
@@ -56,9 +70,17 @@ def router_class(request: pytest.FixtureRequest) -> type[Router]:
     return chosen
 
 
+@pytest.fixture(params=PAIRS, ids=lambda p: f"{p[0].name}-{p[1].name}")
+def pair(request: pytest.FixtureRequest) -> tuple[type[Router], Kind]:
+    """A router and a kind that it can place."""
+    chosen: tuple[type[Router], Kind] = request.param
+    return chosen
+
+
 @pytest.mark.parametrize("shards", SHARDS)
-def test_exactly_one_copy_reports(router_class: type[Router], shards: int) -> None:
-    table, hashes = subscriptions()
+def test_exactly_one_copy_reports(pair: tuple[type[Router], Kind], shards: int) -> None:
+    router_class, kind = pair
+    table, hashes = subscriptions(kind)
     placed = router_class(shards).place(table, hashes)
     assert len(placed.rows) == len(placed.shards) == len(placed.reports)
     assert np.bincount(placed.rows[placed.reports], minlength=len(hashes)).tolist() == [1] * 60
@@ -80,8 +102,9 @@ def test_every_object_reaches_every_copy_that_may_need_it(
     assert set(routes.shards.tolist()) <= set(range(shards))
 
 
-def test_the_same_table_gives_the_same_answer(router_class: type[Router]) -> None:
-    table, hashes = subscriptions()
+def test_the_same_table_gives_the_same_answer(pair: tuple[type[Router], Kind]) -> None:
+    router_class, kind = pair
+    table, hashes = subscriptions(kind)
     first = router_class(3)
     again = router_class(3, first.table)
     for a, b in ((first.place(table, hashes), again.place(table, hashes)),):
@@ -90,8 +113,9 @@ def test_the_same_table_gives_the_same_answer(router_class: type[Router]) -> Non
         assert a.reports.tolist() == b.reports.tolist()
 
 
-def test_a_subscription_is_placed_the_same_alone(router_class: type[Router]) -> None:
-    table, hashes = subscriptions(12)
+def test_a_subscription_is_placed_the_same_alone(pair: tuple[type[Router], Kind]) -> None:
+    router_class, kind = pair
+    table, hashes = subscriptions(kind, 12)
     router = router_class(3)
     whole = router.place(table, hashes)
     for row in range(table.num_rows):
@@ -104,17 +128,21 @@ def test_a_subscription_is_placed_the_same_alone(router_class: type[Router]) -> 
 def test_an_id_with_one_home_has_it_whatever_it_asks(router_class: type[Router]) -> None:
     if not router_class.by_id:
         return
-    table, hashes = subscriptions(6)
     router = router_class(4)
     homes = set()
-    for row in range(table.num_rows):
-        alone = router.place(table.slice(row, 1), hashes[:1])
-        homes.add(tuple(alone.shards.tolist()))
+    for kind in KINDS.values():
+        assert router.name in kind.routers
+        table, hashes = subscriptions(kind, 6)
+        for whole in (table, replaced(table)):  # the engine places ends of ids, too
+            for row in range(table.num_rows):
+                alone = router.place(whole.slice(row, 1), hashes[:1])
+                homes.add(tuple(alone.shards.tolist()))
     assert len(homes) == 1
 
 
-def test_work_is_spread(router_class: type[Router]) -> None:
-    table, hashes = subscriptions(400)
+def test_work_is_spread(pair: tuple[type[Router], Kind]) -> None:
+    router_class, kind = pair
+    table, hashes = subscriptions(kind, 400)
     placed = router_class(4).place(table, hashes)
     share = np.bincount(placed.shards[placed.reports], minlength=4)
     assert share.min() > 50
@@ -123,7 +151,7 @@ def test_work_is_spread(router_class: type[Router]) -> None:
 # -- moves ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mover", MOVERS, ids=lambda r: r.name)
+@pytest.mark.parametrize("mover", dict.fromkeys(r for r, _ in MOVERS), ids=lambda r: r.name)
 def test_orders_are_a_function_of_their_arguments(mover: type[Any]) -> None:
     loads = [Load(0, 5, 5, 100, 0.1), Load(1, 5, 5, 1, 0.1)]
     for batch in range(6):
@@ -133,9 +161,9 @@ def test_orders_are_a_function_of_their_arguments(mover: type[Any]) -> None:
     assert all(mover(1).order(batch, loads[:1]) is None for batch in range(6))
 
 
-@pytest.mark.parametrize("mover", MOVERS, ids=lambda r: r.name)
-def test_shards_select_what_the_new_table_then_says(mover: type[Any]) -> None:
-    table, hashes = subscriptions(300)
+@pytest.mark.parametrize(("mover", "kind"), MOVERS, ids=lambda p: p.name)
+def test_shards_select_what_the_new_table_then_says(mover: type[Any], kind: Kind) -> None:
+    table, hashes = subscriptions(kind, 300)
     router = mover(3)
     for batch in range(8):
         order = router.order(batch, [])
@@ -145,7 +173,7 @@ def test_shards_select_what_the_new_table_then_says(mover: type[Any]) -> None:
         targets = np.empty(len(hashes), np.int64)
         for shard in range(3):
             mine = np.flatnonzero(homes == shard)
-            targets[mine] = router.select(order, shard, hashes[mine])
+            targets[mine] = router.homes(order, shard, hashes[mine])
         gone = np.flatnonzero(targets != homes)
         assert 0 < len(gone) < len(hashes)
         # Exports of one shard after the other make the table.
@@ -184,13 +212,13 @@ def test_random_remembers_the_last_move_of_each_id(
 def test_random_selects_each_id_by_itself(ids: list[int], shard: int, seed: int) -> None:
     router, order = Random(3), {"seed": seed}
     hashes = np.array(ids, np.uint64)
-    found = router.select(order, shard, hashes)
+    found = router.homes(order, shard, hashes)
     assert set(found.tolist()) <= {0, 1, 2}
-    alone = [int(router.select(order, shard, hashes[n : n + 1])[0]) for n in range(len(ids))]
+    alone = [int(router.homes(order, shard, hashes[n : n + 1])[0]) for n in range(len(ids))]
     assert found.tolist() == alone
 
 
 def test_random_moves_about_a_third() -> None:
-    _, hashes = subscriptions(3000)
-    drawn = Random(1000).select({"seed": 1}, 0, hashes)
+    _, hashes = subscriptions(KINDS["range"], 3000)
+    drawn = Random(1000).homes({"seed": 1}, 0, hashes)
     assert 0.25 < np.mean(drawn != 0) < 0.35

@@ -4,43 +4,44 @@ from __future__ import annotations
 
 import pytest
 
-from nearcast.index import INDEXES
+from nearcast.index import LocalIndex
+from nearcast.index.arena import Memory
+from nearcast.kinds import KINDS, Kind
+from nearcast.kinds.strategies import choose, parse_strategy
 from nearcast.model.errors import NearcastError
-from nearcast.routing import DEFAULTS, ROUTERS, choose, parse_strategy
+from nearcast.model.space import Space
+from nearcast.routing import ROUTERS
 
 PAIRS = [
-    (kind, router.name, index.name)
-    for kind in DEFAULTS
-    for router in ROUTERS.values()
-    if kind in router.kinds
-    for index in INDEXES.values()
-    if kind in index.kinds
+    (kind.name, router, index)
+    for kind in KINDS.values()
+    for router in kind.routers
+    for index in kind.index_classes()
 ]
 
 
-@pytest.mark.parametrize(("kind", "router", "index"), PAIRS)
-def test_a_router_and_an_index(kind: str, router: str, index: str) -> None:
-    strategy = parse_strategy(kind, f"{router}+{index}")
+@pytest.mark.parametrize(("kind", "router", "index"), PAIRS, ids=lambda p: getattr(p, "name", p))
+def test_a_router_and_an_index(kind: str, router: str, index: type[LocalIndex]) -> None:
+    strategy = parse_strategy(KINDS[kind], f"{router}+{index.name}")
     assert (strategy.kind, strategy.router, strategy.index) == (
-        kind,
+        KINDS[kind],
         ROUTERS[router],
-        INDEXES[index],
+        index.name,
     )
-    assert strategy.name == f"{router}+{index}"
-    assert parse_strategy(kind, strategy.name) == strategy
+    assert type(strategy.make_index(Space.PLANAR, Memory())) is index
+    assert strategy.name == f"{router}+{index.name}"
+    assert parse_strategy(KINDS[kind], strategy.name) == strategy
 
 
-@pytest.mark.parametrize("kind", DEFAULTS)
-def test_a_router_alone_takes_its_usual_index(kind: str) -> None:
-    for router in ROUTERS.values():
-        if kind in router.kinds:
-            assert parse_strategy(kind, router.name).index.name == router.indexes[kind]
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda k: k.name)
+def test_a_router_alone_takes_its_usual_index(kind: Kind) -> None:
+    for router, index in kind.routers.items():
+        assert parse_strategy(kind, router).index == index
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "reason"),
     [
-        ("circle", "hash", "strategy: unknown kind 'circle'; there are range, knn"),
         (
             "range",
             "hsah",
@@ -63,13 +64,22 @@ def test_a_router_alone_takes_its_usual_index(kind: str) -> None:
 )
 def test_what_there_is_not(kind: str, name: str, reason: str) -> None:
     with pytest.raises(NearcastError) as caught:
-        parse_strategy(kind, name)
+        parse_strategy(KINDS[kind], name)
     assert str(caught.value).startswith(reason)
     assert "\n" not in str(caught.value)
+    with pytest.raises(NearcastError) as caught:
+        choose({kind: name}, KINDS)
+    assert str(caught.value).startswith(reason)
+
+
+def test_there_is_no_such_kind() -> None:
+    with pytest.raises(NearcastError) as caught:
+        choose({"circle": "hash"}, KINDS)
+    assert str(caught.value) == "strategy: unknown kind 'circle'; there are range, knn"
 
 
 def test_defaults_where_nothing_is_wanted() -> None:
-    chosen = choose({"range": "broadcast"})
-    assert list(chosen) == list(DEFAULTS)
+    chosen = choose({"range": "broadcast"}, KINDS)
+    assert list(chosen) == list(KINDS)
     assert chosen["range"].name == "broadcast+scan"
-    assert chosen["knn"].name == parse_strategy("knn", DEFAULTS["knn"][0]).name
+    assert chosen["knn"].name == KINDS["knn"].default

@@ -18,7 +18,6 @@ from nearcast.routing.tornado.aggregates import (
     band_of,
     new_aggregates,
 )
-from nearcast.routing.tornado.balance import Settings, adjust
 from nearcast.routing.tornado.decision import (
     CORNER,
     HORIZONTAL,
@@ -30,6 +29,7 @@ from nearcast.routing.tornado.decision import (
     partitions_after,
 )
 from nearcast.routing.tornado.neighbours import mergeable_pairs
+from nearcast.routing.tornado.rebalance import Settings, adjust
 from nearcast.routing.tornado.split import COLUMNS, ROWS, best_split
 from nearcast.routing.tornado.summary import summarise
 

@@ -1,4 +1,4 @@
-"""Tornado's routers decide on what shards tell: chains, one operation, new bounds."""
+"""Tornado's routers decide by what shards report: chains, one operation, new bounds."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from nearcast.routing import Sample
-from nearcast.routing.balance import Adjustment, Balance, Counts, Period
+from nearcast.routing.balance import Balance, Counts
 from nearcast.routing.grid import table as gt
-from nearcast.routing.grid.survey import RangeSurvey, take
+from nearcast.routing.grid.live import Adjustment, Period
+from nearcast.routing.grid.survey import RegionSurvey, take
 from nearcast.routing.tornado.decision import NEW_BOUNDS
 from nearcast.routing.tornado.pieces import pieces_of
 from nearcast.routing.tornado.refit import refitted
@@ -26,9 +27,9 @@ def objects_at(rng: np.random.Generator, x: float, y: float, spread: float, n: i
     return Sample(at[:, 0].copy(), at[:, 1].copy(), np.arange(n + 1), np.repeat(WORD, n))
 
 
-def queries(rng: np.random.Generator, n: int) -> RangeSurvey:
+def queries(rng: np.random.Generator, n: int) -> RegionSurvey:
     low = rng.uniform(0, 0.98, (n, 2))
-    return RangeSurvey(
+    return RegionSurvey(
         id_hash=np.arange(n, dtype=np.uint64),
         box_offsets=np.arange(n + 1),
         boxes=np.hstack([low, low + 0.02]),
@@ -39,12 +40,12 @@ def queries(rng: np.random.Generator, n: int) -> RangeSurvey:
 
 
 def decided(
-    router: Tornado, objects: Sample, held: RangeSurvey, balance: Balance
+    router: Tornado, objects: Sample, held: RegionSurvey, balance: Balance
 ) -> Adjustment | None:
-    """What the shards tell of a batch with these objects, and what becomes of it."""
+    """What the shards report of a batch with these objects, and what becomes of it."""
     assert router.grid is not None
     _, to = gt.route_rows(router.grid, *objects)
-    told, counts = [], []
+    reported, counts = [], []
     for shard in range(SHARDS):
         mine = np.flatnonzero(to == shard)
         seen = Sample(
@@ -52,25 +53,25 @@ def decided(
         )
         rows, at = gt.place_rows(router.grid, held)
         here = take(held, rows[at == shard])
-        told.append(router.gather(shard, Period(seen, here, here, here), balance))
+        reported.append(router.gather_cells(shard, Period(seen, here, here, here), balance))
         counts.append(Counts(len(mine), 0, len(mine), 10 * len(mine), 10 * len(mine), len(mine)))
-    return router.rebalance(told, counts, balance)
+    return router.rebalance(reported, counts, balance)
 
 
 @pytest.fixture
-def held(rng: np.random.Generator) -> RangeSurvey:
+def held(rng: np.random.Generator) -> RegionSurvey:
     return queries(rng, 4000)
 
 
 @pytest.fixture
-def router(rng: np.random.Generator, held: RangeSurvey) -> Tornado:
+def router(rng: np.random.Generator, held: RegionSurvey) -> Tornado:
     everywhere = rng.uniform(0, 1, (2, 3000))
     sample = Sample(everywhere[0], everywhere[1], np.arange(3001), np.repeat(WORD, 3000))
-    return Tornado(SHARDS, Tornado(SHARDS).plan(sample, held, {"side": 64}))
+    return Tornado(SHARDS, Tornado(SHARDS).plan(sample, held, {"side": 64}).data)
 
 
 def test_a_jump_is_answered_by_one_chain(
-    router: Tornado, held: RangeSurvey, rng: np.random.Generator
+    router: Tornado, held: RegionSurvey, rng: np.random.Generator
 ) -> None:
     objects = objects_at(rng, 0.3, 0.3, 0.03, 20_000)
     made = decided(router, objects, held, AUTO)
@@ -90,14 +91,14 @@ def test_a_jump_is_answered_by_one_chain(
 
 
 def test_local_tells_no_cells_and_makes_one_operation_of_the_paper(
-    router: Tornado, held: RangeSurvey, rng: np.random.Generator
+    router: Tornado, held: RegionSurvey, rng: np.random.Generator
 ) -> None:
     objects = objects_at(rng, 0.3, 0.3, 0.03, 20_000)
     balance = replace(AUTO, mode="local")
-    told = router.gather(0, Period(objects, held, held, held), balance)
-    assert "cells" not in told
-    assert "rows" in told
-    assert "rows" not in router.gather(0, Period(objects, held, held, held), AUTO)
+    reported = router.gather_cells(0, Period(objects, held, held, held), balance)
+    assert "cells" not in reported
+    assert "rows" in reported
+    assert "rows" not in router.gather_cells(0, Period(objects, held, held, held), AUTO)
     made = decided(router, objects, held, balance)
     assert made is not None
     assert len(made.decisions) == 1
@@ -106,7 +107,7 @@ def test_local_tells_no_cells_and_makes_one_operation_of_the_paper(
 
 @pytest.mark.parametrize("setting", [{"beta": 1e6}, {"beta": 0.0}, {"horizon": 10**6}])
 def test_moves_are_weighed(
-    setting: dict[str, float], router: Tornado, held: RangeSurvey, rng: np.random.Generator
+    setting: dict[str, float], router: Tornado, held: RegionSurvey, rng: np.random.Generator
 ) -> None:
     balance = replace(AUTO, **setting)  # type: ignore[arg-type]
     made = decided(router, objects_at(rng, 0.3, 0.3, 0.03, 20_000), held, balance)
@@ -114,7 +115,7 @@ def test_moves_are_weighed(
 
 
 def test_a_hot_spot_outside_of_the_bounds_gets_new_ones(
-    router: Tornado, held: RangeSurvey, rng: np.random.Generator
+    router: Tornado, held: RegionSurvey, rng: np.random.Generator
 ) -> None:
     outside = objects_at(rng, 3.0, -2.0, 0.1, 20_000)
     first = decided(router, outside, held, AUTO)

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 from tests.routing import tornado_twins as twins
 
 from nearcast.kernels.ragged import frozen
+from nearcast.routing.assignment import assigned
 from nearcast.routing.grid.cells import summed
 from nearcast.routing.tornado.a_grid import cells_of
-from nearcast.routing.tornado.assignment import assigned
-from nearcast.routing.tornado.balance import Settings
 from nearcast.routing.tornado.cell_loads import CellLoads, Plan, shard_costs
 from nearcast.routing.tornado.chain import chain_of_pieces, chain_of_the_paper
 from nearcast.routing.tornado.cuts import best_cuts
 from nearcast.routing.tornado.decision import cells_after
 from nearcast.routing.tornado.initialization import initial_partitions
 from nearcast.routing.tornado.pieces import pieces_of
+from nearcast.routing.tornado.rebalance import Settings
 from nearcast.routing.tornado.repartition import repartition
 from nearcast.routing.tornado.uniform import uniform_partitions
 

@@ -15,7 +15,7 @@ from nearcast.routing.grid import table as gt
 from nearcast.routing.grid.survey import survey_of
 from nearcast.routing.tornado.a_grid import cells_of, partitions_of
 from nearcast.routing.tornado.aggregates import new_aggregates
-from nearcast.routing.tornado.balance import Settings, adjust
+from nearcast.routing.tornado.rebalance import Settings, adjust
 from nearcast.routing.tornado.table import after
 from nearcast.wire.tables import lists, numbers, strings
 
@@ -36,9 +36,9 @@ def ids_of(log: Log) -> NDArray[np.uint64]:
 
 
 def planned(planner: type[GridRouter], log: Log, shards: int) -> GridRouter:
-    told = {"side": 6.0} if "side" in planner.parameters else {}
+    reported = {"side": 6.0} if "side" in planner.parameters else {}
     survey = survey_of(log.controls, ids_of(log))
-    return planner(shards, planner(shards).plan(sample_of(log), survey, told))
+    return planner(shards, planner(shards).plan(sample_of(log), survey, reported).data)
 
 
 @by_name

@@ -11,6 +11,7 @@ from tests.routing.grid_twins import Log, logs
 from nearcast.routing import Sample
 from nearcast.routing.grid import survey as sv
 from nearcast.routing.grid import table as gt
+from nearcast.routing.grid.costs import sample_costs
 from nearcast.routing.tornado.a_grid import partitions_of
 from nearcast.routing.tornado.decision import Decision, Move, partitions_after
 from nearcast.routing.tornado.pieces import grid_of
@@ -18,7 +19,6 @@ from nearcast.routing.tornado.place import place_by_search
 from nearcast.routing.tornado.selective import Summaries
 from nearcast.routing.tornado.table import (
     after,
-    sample_costs,
     space_table,
     text_table,
     tornado_table,
@@ -36,7 +36,7 @@ def sample_of(log: Log) -> Sample:
     return Sample(x, y, *lists(log.objects["words"], np.uint64))
 
 
-def survey_of(log: Log) -> sv.RangeSurvey:
+def survey_of(log: Log) -> sv.RegionSurvey:
     return sv.survey_of(log.controls, np.arange(log.controls.num_rows).astype(np.uint64))
 
 
@@ -77,7 +77,7 @@ def test_costs_of_a_sample(log: Log, side: int, each: int) -> None:
         objects.append((*cell, [*held, 3]))
     for i in range(len(survey.conjunction)):
         own, end = survey.word_offsets[i : i + 2].tolist()
-        first, stop = gt.hooks(table, survey.words, own, end, bool(survey.conjunction[i]))
+        first, stop = gt.posting_words(table, survey.words, own, end, bool(survey.conjunction[i]))
         words = survey.words[first:stop].tolist() or [3]
         for b in survey.boxes[survey.box_offsets[i] : survey.box_offsets[i + 1]]:
             low = gt.column_of(table, b[0]), gt.line_of(table, b[1])
@@ -103,7 +103,9 @@ def test_summaries_send_what_may_match(
     held: dict[int, set[int]] = {shard: set() for shard in range(shards)}
     for i in set(range(len(rows))) - over:
         own, end = survey.word_offsets[rows[i] : rows[i] + 2].tolist()
-        first, stop = gt.hooks(table, survey.words, own, end, bool(survey.conjunction[rows[i]]))
+        first, stop = gt.posting_words(
+            table, survey.words, own, end, bool(survey.conjunction[rows[i]])
+        )
         held[int(at[i])] |= set(survey.words[first:stop].tolist() or [3])
     routed = pairs(gt.route_rows(table, *sample))
     wanted = []

@@ -53,7 +53,7 @@ def equation_1(
 ) -> Costs:
     costs = [[0] * side for _ in range(side)]
     for x, y, words in objects:
-        q = sum(w in asked for r, asked in queries for w in words if overlaps(r, (x, y, x, y)))
+        q = sum(w in queried for r, queried in queries for w in words if overlaps(r, (x, y, x, y)))
         costs[y][x] += q + each
     return costs
 

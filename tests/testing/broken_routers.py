@@ -10,7 +10,7 @@ from nearcast.routing import (
     Hash,
     Placement,
     Ps2Stream,
-    RangeSurvey,
+    RegionSurvey,
     Router,
     TextFrequency,
     TornadoUniform,
@@ -23,7 +23,7 @@ class FlatWorld(TornadoUniform):
 
     name = "flat-world"
 
-    def copies(self, survey: RangeSurvey) -> Pairs:
+    def copies(self, survey: RegionSurvey) -> Pairs:
         boxes = survey.boxes[survey.box_offsets[:-1]]
         return super().copies(survey._replace(box_offsets=np.arange(len(boxes) + 1), boxes=boxes))
 
@@ -33,7 +33,7 @@ class OneCopyOnly(TornadoUniform):
 
     name = "one-copy-only"
 
-    def copies(self, survey: RangeSurvey) -> Pairs:
+    def copies(self, survey: RegionSurvey) -> Pairs:
         rows, shards = super().copies(survey)
         rows, first = np.unique(rows, return_index=True)
         return rows, shards[first]
@@ -44,7 +44,7 @@ class OneWordOnly(TextFrequency):
 
     name = "one-word-only"
 
-    def copies(self, survey: RangeSurvey) -> Pairs:
+    def copies(self, survey: RegionSurvey) -> Pairs:
         has = np.diff(survey.word_offsets) > 0
         words = survey.words[survey.word_offsets[:-1][has]]
         offsets = np.append(0, np.cumsum(has))
@@ -54,10 +54,11 @@ class OneWordOnly(TextFrequency):
 class TellsTwice(Hash):
     """Two copies of each subscription, both of which report."""
 
-    name = "tells-twice"
+    name = "reports-twice"
     by_id = False
 
     def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
+        del controls  # ids alone decide
         home = self.home(id_hash)
         rows = np.repeat(np.arange(len(home)), 2)
         shards = np.column_stack([home, (home + 1) % self.shards]).ravel()
@@ -69,7 +70,8 @@ class LeavesThemBehind(Ps2Stream):
 
     name = "leaves-them-behind"
 
-    def stand(self, survey: RangeSurvey, parity: NDArray[np.bool_]) -> Pairs:
+    def stand(self, survey: RegionSurvey, parity: NDArray[np.bool_]) -> Pairs:
+        del survey  # everything goes to one shard
         rows = np.arange(len(parity))
         return rows, np.zeros(len(rows), np.int64)
 

@@ -16,9 +16,16 @@ from tests.recovery.test_balance_steps import crash_at_each_point
 from tests.testing.broken import Duplicates, FlatWorld, LosesBorders
 from tests.testing.broken_routers import BROKEN
 
-from nearcast.engine import sinks, transfer
+from nearcast.engine.output import batch_files as sinks
 from nearcast.index import INDEXES
+from nearcast.index.arena import Storage
+from nearcast.kinds import KINDS
+from nearcast.model.space import Space
 from nearcast.routing import ROUTERS, Router
+from nearcast.routing.grid import leaving
+from nearcast.routing.orders import Leaving
+from nearcast.routing.sstd import qt_router
+from nearcast.routing.sstd.leaving import leaving_by_tree
 
 # Nobody moves by these, so there is nothing to spoil: new subscriptions go by a new strategy, and
 # owners stay where they are under new bounds.
@@ -40,6 +47,7 @@ def test_every_broken_router_is_bitten(
     router: type[Router], memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ROUTERS, router.name, router)
+    monkeypatch.setitem(KINDS["range"].routers, router.name, "scan")
     assert bites(f"{router.name}+scan", memory)
 
 
@@ -47,8 +55,13 @@ def test_every_broken_router_is_bitten(
 def test_broken_indexes_are_bitten_behind_a_router(
     index: Any, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(INDEXES, "broken", index)
-    monkeypatch.setattr(index, "name", "broken")
+    class Broken(index):  # type: ignore[misc]
+        name = "broken"
+
+        def __init__(self, space: Space, storage: Storage) -> None:
+            super().__init__(KINDS["range"], space, storage)
+
+    monkeypatch.setitem(INDEXES["regions"], Broken.name, Broken)
     assert bites("tornado+broken", memory)
 
 
@@ -63,13 +76,19 @@ def test_shards_of_a_router_that_sends_everything_everywhere_receive_something(
 def test_each_decision_that_moves_nobody_is_bitten(
     name: str, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    planned = transfer._concerned
+    planned, by_tree = leaving._concerned, leaving_by_tree
 
     def nobody(router: Any, following: Any, index: Any, slots: Any) -> Any:
         concerned = planned(router, following, index, slots)
         return concerned if router.grid is None else np.empty(0, np.int64)
 
-    monkeypatch.setattr(transfer, "_concerned", nobody)
+    def nothing(router: Any, following: Any, shard: int, index: Any, slots: Any) -> Any:
+        moved = by_tree(router, following, shard, index, slots)
+        none = np.empty(0, np.int64)
+        return moved if router.tree is None else Leaving(none, none, none)
+
+    monkeypatch.setattr(leaving, "_concerned", nobody)
+    monkeypatch.setattr(qt_router, "leaving_by_tree", nothing)
     with pytest.raises(AssertionError, match="lost"):
         made(WAYS[name], index_for(WAYS[name], "time"), "time", memory)
 
@@ -87,7 +106,7 @@ def test_a_sink_that_writes_again_what_it_has_written_is_bitten(
             out, {f"{to.removesuffix('.jsonl')}-{next(tries)}.jsonl": files[to] for to in files}
         )
 
-    monkeypatch.setattr("nearcast.engine.sink.commit", commit)
+    monkeypatch.setattr("nearcast.engine.output.commit.commit", commit)
     monkeypatch.setenv("NEARCAST_FAULTS", str(tmp_path))
     with pytest.raises(AssertionError, match="sink-renamed"):
         crash_at_each_point(WAYS[name], "time", memory, tmp_path)

@@ -10,7 +10,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.wire.rows import controls
 
+from nearcast.kinds import KINDS
 from nearcast.model.errors import Invalid
 from nearcast.model.space import Space
 from nearcast.testing.reading import read_time
@@ -27,12 +29,12 @@ KNN = '{"kind":"knn","at":[0,0],"k":1}'
 
 
 def jsonl(log: list[Json], space: Space) -> Decoded:
-    return decode_jsonl("\n".join(json.dumps(e) for e in log).encode(), space)
+    return decode_jsonl("\n".join(json.dumps(e) for e in log).encode(), space, KINDS)
 
 
 def same(found: Decoded, right: Decoded) -> None:
     assert found.objects.to_pylist() == right.objects.to_pylist()
-    assert found.controls.to_pylist() == right.controls.to_pylist()
+    assert controls(found) == controls(right)
     assert found.rejects["pos"].to_pylist() == right.rejects["pos"].to_pylist()
     assert found.events == right.events
     assert found.latest == right.latest
@@ -85,7 +87,14 @@ def has_polygon(event: Json) -> bool:
     st.data(),
     st.sampled_from(["ms", "text", "timestamp_us", "timestamp_ns UTC", "timestamp_us Asia/Tokyo"]),
     st.sampled_from(["text", "struct"]),
-    st.sampled_from([pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]),
+    st.sampled_from(
+        [
+            pa.string(),
+            pa.large_string(),
+            pa.dictionary(pa.int32(), pa.string()),
+            pa.string_view(),
+        ]
+    ),
 )
 def test_as_in_json(
     space: Space, data: st.DataObject, time_form: str, query_form: str, string: pa.DataType
@@ -94,7 +103,55 @@ def test_as_in_json(
     if query_form == "struct":  # Polygon and MultiPolygon do not fit into one column
         log = [e for e in log if not has_polygon(e)]
     batch = columns(log, time_form, query_form, string)
-    same(decode_columns(batch, space), jsonl(log, space))
+    same(decode_columns(batch, space, KINDS), jsonl(log, space))
+
+
+LOG: list[Json] = [
+    {"op": "subscribe", "id": "s", "time": 1, "query": json.loads(KNN), "owner": "o", "meta": {}},
+    {"op": "publish", "id": "p", "time": 2, "at": [1, 2], "text": "a b", "keywords": ["é", "f g"]},
+    {"op": "publish", "id": "q", "time": 3, "at": [3, 4], "keywords": []},
+    {"op": "publish", "id": "r", "time": 4, "at": [5, 6], "text": "long enough to be a view's own"},
+    {"op": "unsubscribe", "id": "s", "time": 5},
+    {"op": "nonsense", "id": "x", "time": 6},
+]
+
+
+def _as_views(batch: pa.RecordBatch, many: Any) -> pa.RecordBatch:
+    """The same rows with views for strings and for lists."""
+    arrays = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if pa.types.is_string(column.type):
+            column = column.cast(pa.string_view())
+        elif pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            inside = column.type.value_type
+            view = pa.string_view() if pa.types.is_string(inside) else inside
+            column = pa.array(column.to_pylist(), many(view))
+        arrays[name] = column
+    return pa.RecordBatch.from_pydict(arrays)
+
+
+@pytest.mark.parametrize("many", [pa.list_, pa.list_view, pa.large_list_view])
+@pytest.mark.parametrize("query_form", ["text", "struct"])
+def test_views_are_read(many: Any, query_form: str) -> None:
+    batch = _as_views(columns(LOG, "ms", query_form, pa.string()), many)
+    same(decode_columns(batch, GEO, KINDS), jsonl(LOG, GEO))
+    part = decode_columns(batch.slice(2, 3), GEO, KINDS)
+    assert part.objects["id"].to_pylist() == [b"q", b"r"]
+
+
+def test_views_inside_structs_and_dictionaries() -> None:
+    usual = columns(LOG, "ms", "text", pa.string())
+    query = pa.array([e.get("query") for e in LOG])
+    parts = [query.field(n) for n in range(query.type.num_fields)]
+    names = [query.type.field(n).name for n in range(query.type.num_fields)]
+    kind = names.index("kind")
+    parts[kind] = parts[kind].cast(pa.string_view())
+    viewed = pa.StructArray.from_arrays(parts, names, mask=query.is_null())
+    at = usual.schema.get_field_index("query")
+    same(decode_columns(usual.set_column(at, "query", viewed), GEO, KINDS), jsonl(LOG, GEO))
+    ops = usual["op"].dictionary_encode()
+    op = pa.DictionaryArray.from_arrays(ops.indices, ops.dictionary.cast(pa.string_view()))
+    same(decode_columns(usual.set_column(0, "op", op), GEO, KINDS), jsonl(LOG, GEO))
 
 
 def test_a_part_of_a_table() -> None:
@@ -103,15 +160,16 @@ def test_a_part_of_a_table() -> None:
     ]
     log.insert(2, {"op": "unsubscribe", "id": "s", "time": 2})
     batch = columns(log, "ms", "text", pa.string())
-    same(decode_columns(batch.slice(1, 4), PLANE), jsonl(log[1:5], PLANE))
-    found = decode_columns(batch.slice(2, 2), PLANE, first_line=30, split=2)
-    assert found.controls["pos"].to_pylist() == [2 << LINE_BITS]
+    same(decode_columns(batch.slice(1, 4), PLANE, KINDS), jsonl(log[1:5], PLANE))
+    found = decode_columns(batch.slice(2, 2), PLANE, KINDS, first_line=30, split=2)
+    assert [row["pos"] for row in controls(found)] == [2 << LINE_BITS]
     assert found.objects["pos"].to_pylist() == [2 << LINE_BITS | 1]
 
 
 def test_no_rows() -> None:
-    found = decode_columns(columns([], "ms", "text", pa.string()), PLANE)
-    assert [t.num_rows for t in (found.objects, found.controls, found.rejects)] == [0, 0, 0]
+    found = decode_columns(columns([], "ms", "text", pa.string()), PLANE, KINDS)
+    assert [t.num_rows for t in (found.objects, found.ends, found.rejects)] == [0, 0, 0]
+    assert found.subscribes == {}
 
 
 # -- one row at a time ---------------------------------------------------------------------------
@@ -121,11 +179,11 @@ def one(what: str = "publish", /, **arrays: Any) -> Decoded:
     usual: Json = {"op": [what], "id": ["x"], "time": [1]}
     usual |= {"at": [[1.0, 2.0]]} if what == "publish" else {"query": [KNN]}
     given_ = {k: v for k, v in {**usual, **arrays}.items() if v is not None}
-    return decode_columns(pa.RecordBatch.from_pydict(given_), PLANE, file="f", first_line=9)
+    return decode_columns(pa.RecordBatch.from_pydict(given_), PLANE, KINDS, file="f", first_line=9)
 
 
 def reason(found: Decoded) -> str:
-    assert found.objects.num_rows == found.controls.num_rows == 0
+    assert found.objects.num_rows == len(controls(found)) == 0
     [row] = found.rejects.to_pylist()
     assert (row["file"], row["line"], row["pos"]) == ("f", 9, 0)
     assert row["event"].startswith("{")
@@ -230,9 +288,9 @@ def test_any_fitting_type_will_do(arrays: Json, x: float) -> None:
 
 def test_what_the_columns_of_echoes_may_be() -> None:
     found = one("subscribe", meta=[{"query": "7", "n": 1}], owner=["me"])
-    assert found.controls["tail"].to_pylist() == [b',"owner":"me","meta":{"query":"7","n":1}']
+    assert [row["tail"] for row in controls(found)] == [b',"owner":"me","meta":{"query":"7","n":1}']
     found = one("subscribe", meta=['{"query":"7"}'], owner=pa.nulls(1))
-    assert found.controls["tail"].to_pylist() == [b',"meta":{"query":"7"}']
+    assert [row["tail"] for row in controls(found)] == [b',"meta":{"query":"7"}']
 
 
 def test_bad_rows_stand_where_they_were() -> None:
@@ -249,9 +307,9 @@ def test_bad_rows_stand_where_they_were() -> None:
     names = ("op", "id", "time", "at")
     arrays = {name: [e.get(name) for e in log] for name in names}
     arrays["query"] = [json.dumps(e["query"]) if "query" in e else None for e in log]
-    found = decode_columns(pa.RecordBatch.from_pydict(arrays), PLANE, first_line=100)
+    found = decode_columns(pa.RecordBatch.from_pydict(arrays), PLANE, KINDS, first_line=100)
     assert sorted(r["line"] for r in found.rejects.to_pylist()) == [101, 103, 105, 109]
-    assert found.controls["pos"].to_pylist() == [7]
+    assert [row["pos"] for row in controls(found)] == [7]
     kept = [0, 2, 4, 6, 8, 10, 11]
     assert found.objects["pos"].to_pylist() == kept
     assert found.objects["id"].to_pylist() == [b"o%d" % i for i in kept]
@@ -261,13 +319,23 @@ def test_bad_rows_stand_where_they_were() -> None:
 # -- values --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("type_", [pa.string(), pa.binary(), pa.large_string(), pa.large_binary()])
+@pytest.mark.parametrize(
+    "type_",
+    [
+        pa.string(),
+        pa.binary(),
+        pa.large_string(),
+        pa.large_binary(),
+        pa.string_view(),
+        pa.binary_view(),
+    ],
+)
 def test_a_value_column_holds_events(type_: pa.DataType) -> None:
     lines = ['{"op":"publish","id":"o","time":1,"at":[0,1]}', None, "x", ""]
     lines.append('{"op":"subscribe","id":"s","time":2,"query":' + KNN + "}")
     batch = pa.RecordBatch.from_pydict({"value": pa.array(lines, type_), "key": [1] * 5})
-    found = decode_columns(batch, PLANE, first_line=50)
-    right = decode_jsonl("\n".join(line or "" for line in lines).encode(), PLANE)
+    found = decode_columns(batch, PLANE, KINDS, first_line=50)
+    right = decode_jsonl("\n".join(line or "" for line in lines).encode(), PLANE, KINDS)
     same(found, right)
     assert [r["line"] for r in found.rejects.to_pylist()] == [52]
 
@@ -278,4 +346,6 @@ def test_a_value_beside_op_is_a_column_like_others() -> None:
 
 def test_columns_without_op_are_an_error() -> None:
     with pytest.raises(Invalid, match=r"^f has no column `op` \(its columns: \['id', 'time'\]\)"):
-        decode_columns(pa.RecordBatch.from_pydict({"id": ["a"], "time": [1]}), PLANE, file="f")
+        decode_columns(
+            pa.RecordBatch.from_pydict({"id": ["a"], "time": [1]}), PLANE, KINDS, file="f"
+        )

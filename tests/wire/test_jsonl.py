@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.wire.rows import controls
 
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.testing.strategies import broken_lines, event_logs, spaces
 from nearcast.wire.decode import Decoded
@@ -22,6 +24,10 @@ KNN = {"kind": "knn", "at": [0, 0], "k": 1}
 TOPK = {"kind": "topk", "at": [0, 0], "k": 1, "keywords": ["a"], "alpha": 0.5}
 SQUARE = [[0, 0], [1, 0], [1, 1], [0, 1], [0, 0]]
 CROSSED = [[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]
+
+
+def ask_line(**more: Any) -> str:
+    return json.dumps({"op": "ask", "id": "q", "time": 1, "query": KNN, **more})
 
 
 def line(**fields: Any) -> str:
@@ -73,8 +79,8 @@ REFUSED = [
     (line(keywords="a"), "keywords: expected 'array | null', got 'str'"),
     (line(keywords=["a", None]), "keywords[1]: expected 'str', got 'null'"),
     (sub("absent"), "query: expected 'object', got 'str'"),
-    (sub({}), "query.kind: missing; give range, knn, topk or terms"),
-    (sub({"kind": "near"}), "query.kind: unknown 'near'; use range, knn, topk or terms"),
+    (sub({}), "query.kind: missing; give range or knn"),
+    (sub({"kind": "near"}), "query.kind: unknown 'near'; use range or knn"),
     (sub({"kind": "range"}), "query: object missing required field 'region'"),
     (sub({**RANGE, "region": {}}), "region: holds no shape"),
     (sub({**RANGE, "region": {"bbox": [0, 0, 1, 1], "circle": {}}}), "region: holds bbox and"),
@@ -100,9 +106,8 @@ REFUSED = [
     (sub({**KNN, "k": 2**61}), "query.k: expected 'int' <= "),
     (sub({**KNN, "at": [0, 91]}), "at: latitude 91.0 is outside"),
     (sub({**KNN, "window": 0}), "query.window: expected 'int' >= 1"),
-    (sub({**TOPK, "alpha": 1.5}), "query.alpha: expected 'float' <= 1.0"),
-    (sub({**TOPK, "alpha": -0.1}), "query.alpha: expected 'float' >= 0.0"),
-    (sub(TOPK), "query.kind: topk is not supported yet; range and knn are"),
+    (sub({**KNN, "window": 1.5}), "query.window: expected 'int | null', got 'float'"),
+    (sub(TOPK), "query.kind: unknown 'topk'; use range or knn"),
     (sub(RANGE, expires="never"), "expires: 'never' is not an RFC 3339 date-time"),
     (sub(RANGE, expires=2**61), f"expires: {2**61} is beyond"),
     (sub(RANGE, owner=7), "owner: expected 'str | null', got 'int'"),
@@ -113,17 +118,19 @@ REFUSED = [
         json.dumps({"op": "ask", "id": "q", "time": 1, "last": 0, "query": KNN}),
         "last: expected 'int' >= 1",
     ),
-    (
-        json.dumps({"op": "ask", "id": "q", "time": 1, "last": 1, "query": KNN}),
-        "op: ask is not supported yet",
-    ),
+    (ask_line(), "object missing required field 'last'"),
+    (ask_line(last=0), "last: expected 'int' >= 1"),
+    (ask_line(last=1, limit=0), "limit: expected 'int' >= 1"),
+    (ask_line(last=1, fields=["id"]), "fields[0]: invalid enum value 'id'"),
+    (ask_line(last=1, limit=2, query=KNN | {"limit": 3}), "limit: stands beside the query and"),
+    (ask_line(last=1, query=KNN | {"where": "("}), "query.where: "),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("bad", "reason"), REFUSED)
 def test_every_reject_has_a_position_and_one_clear_reason(bad: str, reason: str) -> None:
     data = "\n".join([line(id="before"), "", bad, line(id="after")]).encode()
-    decoded = decode_jsonl(data, GEO, file="log.jsonl", first_line=11, split=3)
+    decoded = decode_jsonl(data, GEO, KINDS, file="log.jsonl", first_line=11, split=3)
     [row] = decoded.rejects.to_pylist()
     assert row["reason"].startswith(reason)
     assert "\n" not in row["reason"]
@@ -132,12 +139,12 @@ def test_every_reject_has_a_position_and_one_clear_reason(bad: str, reason: str)
     assert decoded.objects["id"].to_pylist() == [b"before", b"after"]
     assert decoded.events == {"publish": 2, "reject": 1}
     # The same where all lines are JSON of the right shape, and are decoded in one call.
-    alone = decode_jsonl(bad.encode(), GEO).rejects.to_pylist()
+    alone = decode_jsonl(bad.encode(), GEO, KINDS).rejects.to_pylist()
     assert [(r["reason"], r["event"]) for r in alone] == [(row["reason"], row["event"])]
 
 
 def test_a_line_that_is_no_text() -> None:
-    decoded = decode_jsonl(b'{"op":"publish","id":"\xff","time":1,"at":[0,0]}\n', GEO)
+    decoded = decode_jsonl(b'{"op":"publish","id":"\xff","time":1,"at":[0,0]}\n', GEO, KINDS)
     [row] = decoded.rejects.to_pylist()
     assert row["line"] == 1
     assert "utf-8" in row["reason"].lower()
@@ -146,8 +153,8 @@ def test_a_line_that_is_no_text() -> None:
 
 def test_planar_boxes_do_not_wrap_around() -> None:
     box = sub({**RANGE, "region": {"bbox": [2, 0, 1, 1]}})
-    assert decode_jsonl(box.encode(), GEO).rejects.num_rows == 0
-    [(_, reason)] = rejects(decode_jsonl(box.encode(), PLANE))
+    assert decode_jsonl(box.encode(), GEO, KINDS).rejects.num_rows == 0
+    [(_, reason)] = rejects(decode_jsonl(box.encode(), PLANE, KINDS))
     assert reason.startswith("region.bbox: minx 2 is greater than maxx 1")
 
 
@@ -156,19 +163,19 @@ def test_an_integer_beyond_all_floats_is_refused_not_fatal(place: int) -> None:
     box = [0, 0, 1, 1]
     box[place] = -(10**400) if place < 2 else 10**400
     data = sub({**RANGE, "region": {"bbox": box}}).encode()
-    [(_, reason)] = rejects(decode_jsonl(data, PLANE))
+    [(_, reason)] = rejects(decode_jsonl(data, PLANE, KINDS))
     assert reason.endswith("is not a finite number")
 
 
 def test_integers_of_any_size_are_echoed() -> None:
-    decoded = decode_jsonl(sub(RANGE, meta={"n": 10**40}).encode(), PLANE)
-    assert decoded.controls["tail"].to_pylist() == [b',"meta":{"n":%d}' % 10**40]
+    decoded = decode_jsonl(sub(RANGE, meta={"n": 10**40}).encode(), PLANE, KINDS)
+    assert [row["tail"] for row in controls(decoded)] == [b',"meta":{"n":%d}' % 10**40]
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t \r", "\r"])
 def test_blank_lines_are_skipped_but_counted(blank: str) -> None:
     data = "\n".join([blank, line(), blank, "x", blank, ""]).encode()
-    decoded = decode_jsonl(data, PLANE)
+    decoded = decode_jsonl(data, PLANE, KINDS)
     assert decoded.objects["pos"].to_pylist() == [1]
     assert [n for n, _ in rejects(decoded)] == [4]
     assert decoded.events == {"publish": 1, "reject": 1}
@@ -176,9 +183,10 @@ def test_blank_lines_are_skipped_but_counted(blank: str) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\n", b"\n\n \n"])
 def test_nothing_at_all(data: bytes) -> None:
-    decoded = decode_jsonl(data, PLANE)
-    tables = (decoded.objects, decoded.controls, decoded.rejects)
+    decoded = decode_jsonl(data, PLANE, KINDS)
+    tables = (decoded.objects, decoded.ends, decoded.rejects)
     assert [t.num_rows for t in tables] == [0, 0, 0]
+    assert decoded.subscribes == {}
     assert decoded.latest == -(2**62)
 
 
@@ -188,12 +196,12 @@ def test_nothing_at_all(data: bytes) -> None:
 def by_line(decoded: Decoded, shift: int = 0) -> dict[int, list[Any]]:
     """What became of each line."""
     found: dict[int, list[Any]] = {}
-    for name, table in (
-        ("object", decoded.objects),
-        ("control", decoded.controls),
-        ("reject", decoded.rejects),
+    for name, rows in (
+        ("object", decoded.objects.to_pylist()),
+        ("control", controls(decoded)),
+        ("reject", decoded.rejects.to_pylist()),
     ):
-        for row in table.to_pylist():
+        for row in rows:
             key = row.pop("pos") + shift
             row.pop("clock", None)
             row.pop("line", None)
@@ -215,10 +223,10 @@ def test_a_line_means_the_same_whatever_stands_beside_it(
     for more in data.draw(st.lists(other, max_size=3)):
         lines.insert(data.draw(st.integers(0, len(lines))), more)
     text = newline.join(lines) + newline * ended
-    together = by_line(decode_jsonl(text.encode(), space))
+    together = by_line(decode_jsonl(text.encode(), space, KINDS))
     apart: dict[int, list[Any]] = {}
     for n, one in enumerate(text.split("\n")):
-        apart |= by_line(decode_jsonl(one.encode(), space), n)
+        apart |= by_line(decode_jsonl(one.encode(), space, KINDS), n)
     assert together == apart
 
 
@@ -226,9 +234,9 @@ def test_a_line_means_the_same_whatever_stands_beside_it(
     "text", [f"{PAIR}\n\n", f"\n{PAIR}\n", f"{PAIR}\n{SPREAD}\n", f"{SPREAD}\n{PAIR}"]
 )
 def test_two_events_in_a_line_are_refused_also_beside_a_blank_line(text: str) -> None:
-    """As many events as lines: only a look at where they end tells that they are not one a line."""
+    """As many events as lines: where they end shows that they are not one per line."""
     at = [n for n, one in enumerate(text.split("\n"), 1) if one == PAIR]
-    decoded = decode_jsonl(text.encode(), PLANE)
+    decoded = decode_jsonl(text.encode(), PLANE, KINDS)
     assert set(at) <= {n for n, _ in rejects(decoded)}
     assert decoded.objects.num_rows == 0
 
@@ -238,12 +246,12 @@ def test_two_events_in_a_line_are_refused_also_beside_a_blank_line(text: str) ->
 @example(None)
 def test_the_clock_is_the_latest_time_so_far(data: st.DataObject | None) -> None:
     log = [PUBLISH] if data is None else data.draw(event_logs(PLANE, max_events=12))
-    decoded = decode_jsonl("\n".join(map(json.dumps, log)).encode(), PLANE)
-    tables = (decoded.objects, decoded.controls)
-    when = {r["pos"]: r["time"] for t in tables for r in t.to_pylist()}
+    decoded = decode_jsonl("\n".join(map(json.dumps, log)).encode(), PLANE, KINDS)
+    rows = [*decoded.objects.to_pylist(), *controls(decoded)]
+    when = {r["pos"]: r["time"] for r in rows}
     for row in decoded.objects.to_pylist():
         assert row["clock"] == max(t for pos, t in when.items() if pos <= row["pos"])
-    for row in decoded.controls.to_pylist():
+    for row in controls(decoded):
         earlier = [t for pos, t in when.items() if pos < row["pos"]]
         assert row["clock"] == max(earlier, default=-(2**62))
     assert decoded.latest == max(when.values(), default=-(2**62))
@@ -251,7 +259,7 @@ def test_the_clock_is_the_latest_time_so_far(data: st.DataObject | None) -> None
 
 def test_values_may_hold_newlines() -> None:
     values = [SPREAD.encode(), b"", PAIR.encode(), line(id="q").encode()]
-    decoded = decode_values(values, PLANE, first_line=100)
+    decoded = decode_values(values, PLANE, KINDS, first_line=100)
     assert decoded.objects["id"].to_pylist() == [b"o", b"q"]
     assert decoded.objects["pos"].to_pylist() == [0, 3]
     assert [n for n, _ in rejects(decoded)] == [102]
@@ -260,6 +268,6 @@ def test_values_may_hold_newlines() -> None:
 def test_ids_are_kept_in_json_form() -> None:
     names = ['q"', "back\\slash", "new\nline", "ß☃", "\x7f", "tab\t", "\0", "/"]
     data = "\n".join(line(id=name) for name in names).encode()
-    found = decode_jsonl(data, PLANE).objects["id"]
+    found = decode_jsonl(data, PLANE, KINDS).objects["id"]
     assert [json.loads(b'"%s"' % i) for i in found.to_pylist()] == names
     assert found.type == pa.large_binary()

@@ -207,6 +207,14 @@ def test_parquet_rows_without_a_time(here: Path, column: pa.Array) -> None:
     assert keys(log)[:2] == [(1, 1), (1, 1)]
 
 
+@pytest.mark.parametrize("rows", [0, 2])
+def test_parquet_string_views(here: Path, rows: int) -> None:
+    ops = pa.array(["subscribe", "publish"][:rows], pa.string_view())
+    times = pa.array(["1970-01-01T00:00:01Z", "1970-01-01T00:00:02Z"][:rows], pa.string_view())
+    log = opened(parquet(here / "log.parquet", op=ops, time=times))
+    assert keys(log) == [(1000, 0), (2000, 1)][:rows]
+
+
 def test_parquet_without_rows(here: Path) -> None:
     none = {"op": pa.array([], pa.string()), "time": pa.array([], pa.int64())}
     assert len(opened(parquet(here / "log.parquet", **none))) == 0

@@ -124,10 +124,10 @@ def test_rows_come_back(groups: list[list[tuple[Any, ...]]], page: int) -> None:
             row for group in groups for row in group
         ]
         for n, group in enumerate(groups):
-            told = file.metadata.row_group(n)
-            assert told.num_rows == len(group)
+            reported = file.metadata.row_group(n)
+            assert reported.num_rows == len(group)
             numbers = [row[1] for row in group]
-            found = told.column(1).statistics
+            found = reported.column(1).statistics
             assert (found.min, found.max) == (min(numbers), max(numbers))
         assert sum(file.metadata.row_group(n).total_byte_size for n in range(len(groups))) == sum(
             file.metadata.row_group(n).column(c).total_uncompressed_size

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.wire.rows import controls
 
-from nearcast.kernels.plain_query import read_queries
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.wire.jsonl import decode_jsonl
 from nearcast.wire.plain_controls import plain_controls
-from nearcast.wire.tables import CONTROLS, strings
+from nearcast.wire.tables import ENDS
 
 words = st.sampled_from(
     ["a", "B", "ab", "aB", "or", "And", "NOT", "x1", "zz", "a-b", "é", "", '"q"']
@@ -71,78 +71,25 @@ def test_as_in_json(texts: list[str], space: Space) -> None:
             "query": pa.array(texts, pa.string()),
         }
     )
-    plain, table = plain_controls(batch, np.arange(len(texts)), space)
-    assert table.schema == CONTROLS
-    for row, n in enumerate(np.flatnonzero(plain).tolist()):
+    plain, subscribes, ends = plain_controls(batch, np.arange(len(texts)), space, KINDS)
+    assert ends.num_rows == 0
+    rows: dict[int, dict[str, Any]] = {}
+    for name, table in subscribes.items():
+        assert table.schema == KINDS[name].schema
+        rows |= {row["pos"]: {"kind": name, **row} for row in table.to_pylist()}
+    assert sorted(rows) == np.flatnonzero(plain).tolist()
+    for n, row in rows.items():
         line = f'{{"op":"subscribe","id":"s{n}","time":5,"query":{texts[n]}}}'.replace("\n", " ")
-        right = decode_jsonl(line.encode(), space)
+        right = decode_jsonl(line.encode(), space, KINDS)
         assert right.rejects.num_rows == 0, texts[n]
-        assert comparable(table, row) == comparable(right.controls, 0), texts[n]
+        assert [comparable(row)] == [comparable(one) for one in controls(right)], texts[n]
 
 
-def comparable(table: pa.RecordBatch, row: int) -> dict[str, Any]:
-    values = table.slice(row, 1).to_pylist()[0]
-    return {k: repr(v) for k, v in values.items() if k not in ("pos", "clock")}  # -0.0 is not 0.0
-
-
-def read(text: str) -> bool:
-    offsets, data = strings(pa.array([text], pa.large_string()))
-    return bool(read_queries(data, offsets).plain[0])
+def comparable(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: repr(v) for k, v in row.items() if k not in ("pos", "clock")}  # -0.0 is not 0.0
 
 
 QUERY = '{"kind":"range","region":{"bbox":[1,-2.5,3,4]},"where":"a OR b"}'
-
-
-def test_what_is_plain() -> None:
-    assert read(QUERY)
-    assert read(' { "where" : "a" , "region" : { "bbox" : [ 1 , 2 , 3 , 4 ] } , "kind":"range" } ')
-    assert read(QUERY.replace("a OR b", "a AND b AND c"))
-    assert read(QUERY.replace("a OR b", " OR ".join("abcdefgh" * 8)))
-    assert read(QUERY.replace("-2.5", "-12345678.1234567"))
-
-
-@pytest.mark.parametrize(
-    ("what", "other"),
-    [
-        ("a OR b", "a OR b AND c"),
-        ("a OR b", "a OR OR"),
-        ("a OR b", "NOT"),
-        ("a OR b", "a  OR b"),
-        ("a OR b", "a OR "),
-        ("a OR b", " a"),
-        ("a OR b", ""),
-        ("a OR b", "caf\u00e9"),
-        ("a OR b", "a\\u0062"),
-        ("a OR b", " OR ".join("abcdefgh" * 9)),
-        ('"a OR b"', "null"),
-        ("-2.5", "-2.50000000000000000001"),
-        ("-2.5", "-02.5"),
-        ("-2.5", "2e1"),
-        ("-2.5", "-.5"),
-        ("-2.5", "2."),
-        ("-2.5", "--2"),
-        ("-2.5", "null"),
-        ("[1,", "[1,1,"),
-        ("[1,", "["),
-        ("bbox", "circle"),
-        ("range", "knn"),
-        ("kind", "where"),
-        ("region", "where"),
-        ("}", ""),
-        ('"kind":"range",', ""),
-        ('"kind":"range",', '"kind":"range","k":5,'),
-        ('"kind":"range",', '"kind":"range","kind":"range",'),
-    ],
-)
-def test_what_is_not(what: str, other: str) -> None:
-    assert what in QUERY
-    assert not read(QUERY.replace(what, other))
-
-
-def test_anything_cut_short_is_not() -> None:
-    for n in range(len(QUERY)):
-        assert not read(QUERY[:n])
-    assert not read(QUERY + "}")
 
 
 def test_rows_that_need_a_closer_look() -> None:
@@ -169,9 +116,15 @@ def test_rows_that_need_a_closer_look() -> None:
         ]
         kept = [r for r in filled if time == pa.int64() or r["id"] != "é" * 256]
         batch = pa.RecordBatch.from_pylist(kept, pa.schema(list(zip(names, types, strict=True))))
-        plain, table = plain_controls(batch, np.arange(len(kept)) + 10, Space.GEOGRAPHIC)
-        wanted = [0, 1, 12] if time == pa.int64() else [0, 1]
-        assert np.flatnonzero(plain).tolist() == wanted
+        pos = np.arange(len(kept)) + 10
+        plain, subscribes, ends = plain_controls(batch, pos, Space.GEOGRAPHIC, KINDS)
+        wanted = [0, 12] if time == pa.int64() else [0]
+        assert np.flatnonzero(plain).tolist() == sorted([1, *wanted])
+        assert list(subscribes) == ["range"]
+        table = subscribes["range"]
         assert table["pos"].to_pylist() == [10 + n for n in wanted]
-        assert table["id"].to_pylist()[:2] == [b"a", b'q\\"']
-        assert table["op"].to_pylist()[:2] == [0, 1]
+        assert table["id"].to_pylist()[:1] == [b"a"]
+        assert table["op"].to_pylist() == [0] * len(wanted)
+        assert ends.schema == ENDS
+        [end] = ends.to_pylist()
+        assert (end["pos"], end["op"], end["time"], end["id"]) == (11, 1, 2, b'q\\"')

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.wire import plan as planning
 from nearcast.wire.logs import open_log
 from nearcast.wire.plan import Planner
+from nearcast.wire.read_split import read_split
 from nearcast.wire.split import Split
-from nearcast.wire.splits import read_split
 
 Event = tuple[str, int]  # op (or "bad", "blank", "odd"), time
 Place = tuple[str, int]  # file, line
@@ -46,8 +47,9 @@ def write(folder: Path, n: int, form: str, events: list[Event]) -> Path:
         name += ".gz"
     path = folder / name
     if "parquet" in form:
+        string = pa.string_view() if "views" in form else pa.string()
         schema = pa.schema(
-            [("op", pa.string()), ("id", pa.string()), ("time", pa.int64())]
+            [("op", string), ("id", string), ("time", pa.int64())]
             + [("at", pa.list_(pa.float64()))]
         )
         rows = [json.loads(text(name, i, *e)) for i, e in enumerate(events, 1)]
@@ -72,12 +74,12 @@ class Planned:
         for batch in self.batches:
             found: list[tuple[int, Place, int, int]] = []
             for number, split in enumerate(batch):
-                decoded = read_split(split, Space.GEOGRAPHIC, number)
+                decoded = read_split(split, Space.GEOGRAPHIC, KINDS, number)
                 assert decoded.events["reject"] == decoded.rejects.num_rows
                 self.rejects += [
                     (Path(r["file"]).name, r["line"]) for r in decoded.rejects.to_pylist()
                 ]
-                for group, table in ((0, decoded.controls), (1, decoded.objects)):
+                for group, table in ((0, decoded.ends), (1, decoded.objects)):
                     for row in table.to_pylist():
                         file, line = row["id"].decode().split(":")
                         found.append((row["pos"], (file, int(line)), row["time"], group))
@@ -111,7 +113,8 @@ rows = st.tuples(st.sampled_from(["publish", "unsubscribe", "odd"]), st.integers
 logs = st.one_of(
     st.tuples(st.sampled_from(["lf", "lf/open", "crlf", "gz"]), st.lists(events, max_size=25)),
     st.tuples(
-        st.sampled_from(["parquet/1", "parquet/4", "parquet/100"]), st.lists(rows, max_size=25)
+        st.sampled_from(["parquet/1", "parquet/4", "parquet/100", "parquet-views/4"]),
+        st.lists(rows, max_size=25),
     ),
 )
 
@@ -138,6 +141,7 @@ def run(
 )
 @example([("lf/open", [("publish", 3), ("publish", 1), ("publish", 2)])], False, 2, 2, 0)
 @example([("parquet/4", [("publish", n) for n in range(10)])], True, 3, 2, 32)
+@example([("parquet-views/4", [("publish", 9 - n) for n in range(10)])], True, 3, 2, 1)
 @example([("lf", []), ("parquet/1", [])], False, 1, 1, 32)
 def test_every_line_once_and_in_order(
     wanted: list[tuple[str, list[Event]]], ordered: bool, batch: int, splits: int, runs: int
@@ -243,7 +247,7 @@ def test_a_log_that_shrinks_while_it_is_read(tmp_path: Path) -> None:
     [[split]] = Planner([log], 10, 1, tmp_path / "spool").batches()
     path.write_text("{}\n")
     with pytest.raises(Exception, match="became shorter while it was read"):
-        read_split(split, Space.PLANAR, 0)
+        read_split(split, Space.PLANAR, KINDS, 0)
     path.unlink()
     with pytest.raises(Exception, match=f"cannot read {path}: "):
-        read_split(split, Space.PLANAR, 0)
+        read_split(split, Space.PLANAR, KINDS, 0)

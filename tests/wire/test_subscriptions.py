@@ -1,4 +1,4 @@
-"""Subscriptions as rows: programs, covers, regions and what is echoed."""
+"""Subscriptions as rows: programs, covers and what is echoed (what is of one kind: tests/kinds)."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.wire.rows import controls
 
 from nearcast.kernels.hashing import word_hash
 from nearcast.kernels.program import satisfied
-from nearcast.kernels.slots import CONJUNCTION, REGION_CODE, REPORTS
-from nearcast.model.errors import Invalid
+from nearcast.kernels.slots import CONJUNCTION, REPORTS
+from nearcast.kinds import KINDS
 from nearcast.model.expression import evaluate, parse
-from nearcast.model.geometry import region_contains
-from nearcast.model.region import BBOX, CIRCLE, POLYGON, encode, outer_boxes, region_from_json
 from nearcast.model.space import Space
 from nearcast.wire.jsonl import decode_jsonl
-from nearcast.wire.subscriptions import ControlBuilder, compile_where, json_body
-from nearcast.wire.tables import FOREVER, KINDS
+from nearcast.wire.programs import compile_where
+from nearcast.wire.subscriptions import json_body
+from nearcast.wire.tables import ENDS, FOREVER
 
 quick = settings(max_examples=30)
 
 Json = dict[str, Any]
-GEO, PLANE = Space.GEOGRAPHIC, Space.PLANAR
+PLANE = Space.PLANAR
 BOX: Json = {"bbox": [0, 0, 1, 1]}
 
 
-def control(query: Json, space: Space = PLANE, **fields: Any) -> Json:
+def control(query: Json, **fields: Any) -> Json:
     event = {"op": "subscribe", "id": "s", "time": 1, "query": query, **fields}
-    decoded = decode_jsonl(json.dumps(event).encode(), space)
+    decoded = decode_jsonl(json.dumps(event).encode(), PLANE, KINDS)
     assert decoded.rejects.to_pylist() == []
-    [row] = decoded.controls.to_pylist()
-    return dict(row)
+    [row] = controls(decoded)
+    return row
 
 
-def ranged(where: str | None = None, region: Json = BOX) -> Json:
-    return {"kind": "range", "region": region, **({} if where is None else {"where": where})}
+def ranged(where: str | None = None) -> Json:
+    return {"kind": "range", "region": BOX, **({} if where is None else {"where": where})}
 
 
 # -- where ---------------------------------------------------------------------------------------
@@ -91,93 +91,10 @@ def test_programs_of_several_rows_do_not_mix() -> None:
         json.dumps({"op": "subscribe", "id": "s", "time": 1, "query": ranged(w)})
         for w in ("a", "a OR b", "", "c d")
     ]
-    table = decode_jsonl("\n".join(lines).encode(), PLANE).controls
-    apart = [decode_jsonl(line.encode(), PLANE).controls for line in lines]
+    together = controls(decode_jsonl("\n".join(lines).encode(), PLANE, KINDS))
+    apart = [row for one in lines for row in controls(decode_jsonl(one.encode(), PLANE, KINDS))]
     for name in ("program", "cover"):
-        assert table[name].to_pylist() == [t[name].to_pylist()[0] for t in apart]
-
-
-# -- regions -------------------------------------------------------------------------------------
-
-corners = st.one_of(
-    st.sampled_from([-180, 180, -180.0, 180.0, -90, 90, 0, -0.0, 1, 179.5, 10**30]),
-    st.floats(-200, 200),
-    st.integers(-200, 200),
-)
-booleans_too: st.SearchStrategy[Any] = st.one_of(corners, st.sampled_from([True, None, "1"]))
-boxes = st.lists(booleans_too, min_size=4, max_size=4)
-
-
-def slow(space: Space, region: Json) -> tuple[int, list[float], list[float]]:
-    shape = region_from_json(space, region)
-    code, data = encode(shape)
-    around = [v for box in outer_boxes(space, shape) for v in box]
-    return code, data, [] if code == BBOX and around == data else around
-
-
-@quick
-@given(st.sampled_from([GEO, PLANE]), boxes)
-@example(GEO, [-180, -90, 180, 90])
-@example(GEO, [-180, 0, 10, 1])
-@example(GEO, [10, 0, 180.0, 1])
-@example(GEO, [170, 0, -170, 1])
-@example(GEO, [1, 2, 1, 2])
-@example(PLANE, [0, 0, 10**400, 1])
-@example(PLANE, [-1.7976931348623157e308, 0, 1.7976931348623157e308, 1])
-@example(PLANE, [2, 0, 1, 1])
-def test_plain_boxes_take_a_short_cut_to_the_same_row(space: Space, box: list[Any]) -> None:
-    quick = ControlBuilder(space)._region
-    try:
-        right = slow(space, {"bbox": box})
-    except Invalid as error:
-        with pytest.raises(Invalid) as caught:
-            quick({"bbox": box})
-        assert str(caught.value) == str(error)
-        return
-    found = quick({"bbox": box})
-    assert found == right
-    assert [type(v) for v in found[1]] == [float] * 4
-
-
-@quick
-@given(corners, corners, corners, corners)
-def test_other_keys_change_nothing(a: float, b: float, c: float, d: float) -> None:
-    box = [min(a, c), min(b, d), max(a, c), max(b, d)]
-    right = slow(PLANE, {"bbox": box})
-    assert ControlBuilder(PLANE)._region({"bbox": box, "name": "home", "circle": None}) == right
-
-
-@pytest.mark.parametrize("west", [-180, 180.0, 179, -179.5])
-@pytest.mark.parametrize("east", [-180.0, 180, 179.5, -179])
-def test_boxes_around_the_antimeridian_cover_the_region(west: float, east: float) -> None:
-    row = control(ranged(region={"bbox": [west, -1, east, 1]}), GEO)
-    numbers = row["boxes"] or row["region"]
-    around = [numbers[n : n + 4] for n in range(0, len(numbers), 4)]
-    data = np.array(row["region"])
-    for x in (-180.0, -179.5, -179.0, -10.0, 10.0, 179.0, 179.5, 180.0):
-        if region_contains(GEO.code, BBOX, data, x, 0.0):
-            assert any(a <= x <= c for a, _, c, _ in around)
-
-
-def test_shapes_have_their_code_and_boxes_around_them() -> None:
-    circle = control(ranged(region={"circle": {"at": [1, 2], "radius": 3}}))
-    assert circle["flags"] & REGION_CODE == CIRCLE
-    assert circle["region"] == [1.0, 2.0, 3.0]
-    assert len(circle["boxes"]) == 4
-    assert circle["boxes"][0] <= -2.0
-    assert circle["boxes"][3] >= 5.0
-    ring = [[0, 0], [4, 0], [0, 4], [0, 0]]
-    shape = control(ranged(region={"type": "Polygon", "coordinates": [ring]}))
-    assert shape["flags"] & REGION_CODE == POLYGON
-    assert shape["region"] == [1.0, 4.0, *map(float, chain.from_iterable(ring))]
-    assert shape["boxes"] == [0.0, 0.0, 4.0, 4.0]
-
-
-def test_knn_rows_hold_the_place() -> None:
-    row = control({"kind": "knn", "at": [1, 2.5], "k": 3, "window": 40})
-    assert (row["region"], row["k"], row["window"], row["boxes"]) == ([1.0, 2.5], 3, 40, [])
-    assert KINDS[row["kind"]] == "knn"
-    assert control({"kind": "knn", "at": [1, 2], "k": 3})["window"] == 0
+        assert [row[name] for row in together] == [row[name] for row in apart]
 
 
 # -- times, ids, echoes --------------------------------------------------------------------------
@@ -219,6 +136,53 @@ def test_json_body(text: str) -> None:
 
 def test_an_unsubscribe_has_only_an_id_and_a_time() -> None:
     data = b'{"op":"unsubscribe","id":"s\\u0022","time":7}'
-    [row] = decode_jsonl(data, PLANE, split=2).controls.to_pylist()
+    decoded = decode_jsonl(data, PLANE, KINDS, split=2)
+    assert decoded.ends.schema == ENDS
+    [row] = controls(decoded)
     assert (row["op"], row["id"], row["time"], row["pos"]) == (1, b's\\"', 7, 2 << 32)
-    assert row["program"] == row["cover"] == row["region"] == row["boxes"] == []
+
+
+# -- what an index of one kind learns ------------------------------------------------------------
+
+OPS = {0: "subscribe", 1: "unsubscribe", 2: "replaced"}
+
+
+def test_an_index_learns_its_subscribes_and_the_ends_of_all_ids_in_order() -> None:
+    def subscribe(id_: str, query: Json) -> Json:
+        return {"op": "subscribe", "id": id_, "time": 1, "query": query, "owner": "me"}
+
+    near: Json = {"kind": "knn", "at": [0, 0], "k": 1}
+    log = [
+        subscribe("a", ranged("x")),
+        subscribe("b", near),
+        {"op": "unsubscribe", "id": "a", "time": 2},
+        subscribe("a", near),
+        {"op": "publish", "id": "o", "time": 9, "at": [0, 0]},
+        subscribe("b", ranged("y OR z")),
+    ]
+    decoded = decode_jsonl("\n".join(map(json.dumps, log)).encode(), PLANE, KINDS)
+    wanted = {
+        "range": ["subscribe a", "replaced b", "unsubscribe a", "replaced a", "subscribe b"],
+        "knn": ["replaced a", "subscribe b", "unsubscribe a", "subscribe a", "replaced b"],
+    }
+    for name, kind in KINDS.items():
+        table = decoded.of(kind)
+        assert table.schema == kind.schema
+        rows = table.to_pylist()
+        assert [f"{OPS[r['op']]} {r['id'].decode()}" for r in rows] == wanted[name]
+        assert [r["pos"] for r in rows] == [0, 1, 2, 3, 5]
+        assert [r["time"] for r in rows] == [1, 1, 2, 1, 1]
+        assert [r["clock"] for r in rows] == [-(2**62), 1, 1, 2, 9]
+        own = [r for r in rows if r["op"] == 0]
+        assert own == decoded.subscribes[name].to_pylist()
+        for row in rows:
+            if row["op"]:
+                assert row["program"] == row["cover"] == []
+                assert row["tail"] == b""
+
+
+def test_nothing_is_learnt_where_nothing_happened() -> None:
+    decoded = decode_jsonl(b"", PLANE, KINDS)
+    for kind in KINDS.values():
+        assert decoded.of(kind).num_rows == 0
+        assert decoded.of(kind).schema == kind.schema

@@ -132,12 +132,12 @@ def stream(seed: int, sizes: tuple[int, ...] = (30, 50, 1)) -> Iterator[pa.Recor
 
 
 def test_files_hold_the_same_events(tmp_path: Path) -> None:
-    told: list[int] = []
-    assert write_jsonl(tmp_path / "e.jsonl", stream(1), told.append) == 81
-    assert told == [30, 80, 81]
+    reported: list[int] = []
+    assert write_jsonl(tmp_path / "e.jsonl", stream(1), reported.append) == 81
+    assert reported == [30, 80, 81]
     assert write_jsonl(tmp_path / "e.jsonl.gz", stream(1)) == 81
-    assert write_parquet(tmp_path / "e.parquet", stream(1), told.append) == 81
-    assert told[3:] == [81]
+    assert write_parquet(tmp_path / "e.parquet", stream(1), reported.append) == 81
+    assert reported[3:] == [81]
     plain = (tmp_path / "e.jsonl").read_bytes()
     assert gzip.decompress((tmp_path / "e.jsonl.gz").read_bytes()) == plain
     rows = pq.read_table(tmp_path / "e.parquet").to_pylist()

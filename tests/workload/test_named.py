@@ -59,7 +59,7 @@ def check_region(region: dict[str, Any]) -> str:
 
 
 def check(event: dict[str, Any]) -> str:
-    """Assert SPEC section 3's shape; what was seen, in a word."""
+    """Assert docs/spec.md section 3's shape; what was seen, in a word."""
     assert isinstance(event["time"], int)
     assert 1 <= len(event["id"]) <= 256
     if event["op"] == "publish":
@@ -86,10 +86,10 @@ def check(event: dict[str, Any]) -> str:
 
 @by_name
 def test_every_event_has_the_shape_of_the_contract(name: str, tmp_path: Path) -> None:
-    told: list[int] = []
-    count = generate(name, 600, 300, 1, tmp_path / "e.jsonl", told.append)
+    reported: list[int] = []
+    count = generate(name, 600, 300, 1, tmp_path / "e.jsonl", reported.append)
     events = events_of(tmp_path / "e.jsonl")
-    assert count == len(events) == told[-1]
+    assert count == len(events) == reported[-1]
     seen = {check(event) for event in events}
     ops = [event["op"] for event in events]
     assert ops.count("publish") == 600

@@ -26,16 +26,16 @@ def test_expand_lists_every_index_of_every_range() -> None:
 
 def test_repeats_are_drawn_again_and_nothing_else_changes() -> None:
     values = np.array([1, 1, 2, 5, 5, 5], dtype=np.int32)
-    asked: list[list[int]] = []
+    queried: list[list[int]] = []
     fresh = iter([9, 5, 6, 7])  # the first replacement for row 1 is a repeat once more
 
     def redraw(indexes: Longs) -> Ids:
-        asked.append(indexes.tolist())
+        queried.append(indexes.tolist())
         return np.array([next(fresh) for _ in indexes], dtype=np.int32)
 
     make_distinct(values, offsets_of(np.array([3, 3])), redraw)
     assert values.tolist() == [1, 9, 2, 5, 7, 6]
-    assert asked == [[1, 4, 5], [4]]
+    assert queried == [[1, 4, 5], [4]]
 
 
 def test_rows_of_a_tight_vocabulary_become_distinct(rng: np.random.Generator) -> None:

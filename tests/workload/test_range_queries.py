@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nearcast.bench.range_index import KNOWN, check, checksum, measure
-from nearcast.bench.range_stream import Setting, make_stream
 from nearcast.model.errors import NearcastError
 from nearcast.workload.range_queries import RangeWorkload, more_queries, range_workload
+from nearcast_bench.range_index.experiment import KNOWN, check, checksum, measure
+from nearcast_bench.range_index.stream import Setting, make_stream
 
 
 @pytest.fixture(scope="module")

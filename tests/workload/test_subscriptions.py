@@ -103,9 +103,9 @@ def test_q2_holds_an_infrequent_keyword_and_q1_need_not(rng: np.random.Generator
 
 def test_q1_keywords_are_as_frequent_as_in_objects(rng: np.random.Generator) -> None:
     subs = range_subscriptions(PLACE, 20_000, rng, "Q1")
-    asked = PLACE.frequent(subs.keywords).mean()
+    queried = PLACE.frequent(subs.keywords).mean()
     used = PLACE.frequent(PLACE.objects(20_000, rng).keywords).mean()
-    assert asked == pytest.approx(used, abs=0.02)
+    assert queried == pytest.approx(used, abs=0.02)
 
 
 def test_q3_regions_are_of_one_kind_each(rng: np.random.Generator) -> None:
@@ -166,7 +166,7 @@ def test_calibrated_sides_give_the_wanted_matches(wanted: float, rng: np.random.
 
 
 def test_an_impossible_number_of_matches_is_refused(rng: np.random.Generator) -> None:
-    with pytest.raises(ValueError, match="ask for more subscriptions"):
+    with pytest.raises(ValueError, match="use more subscriptions"):
         calibrated_sides(RANGE6, 10, rng, matches_per_object=5.0)
     with pytest.raises(ValueError, match="positive"):
         calibrated_sides(RANGE6, 10, rng, matches_per_object=0.0)

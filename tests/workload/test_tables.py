@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from nearcast.kernels.slots import UNSUBSCRIBE
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.wire.columns import decode_columns
 from nearcast.workload.corpora import TWEETS_UK
@@ -27,11 +28,15 @@ def plain(table: pa.RecordBatch, but: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def test_subscriptions_are_as_decoded(rng: np.random.Generator) -> None:
-    asked = range_subscriptions(TWEETS_UK, 300, rng, "Q2")
+    queried = range_subscriptions(TWEETS_UK, 300, rng, "Q2")
     times = np.arange(300)
-    made = subscribe_rows(TWEETS_UK, asked, 7, times)
-    events = subscribe_events(TWEETS_UK, asked, 7, times)
-    read = decode_columns(events, Space.GEOGRAPHIC).controls
+    made = subscribe_rows(TWEETS_UK, queried, 7, times)
+    events = subscribe_events(TWEETS_UK, queried, 7, times)
+    decoded = decode_columns(events, Space.GEOGRAPHIC, KINDS)
+    assert list(decoded.subscribes) == ["range"]
+    assert decoded.ends.num_rows == 0
+    read = decoded.subscribes["range"]
+    assert made.schema == read.schema
     assert plain(made, ("clock",)) == plain(read, ("clock",))
 
 
@@ -39,7 +44,8 @@ def test_objects_are_as_decoded(rng: np.random.Generator) -> None:
     objects = TWEETS_UK.objects(300, rng)
     times = np.arange(300)
     made = publish_rows(TWEETS_UK, objects, 0, times)
-    read = decode_columns(publish_events(TWEETS_UK, objects, 0, times), Space.GEOGRAPHIC).objects
+    events = publish_events(TWEETS_UK, objects, 0, times)
+    read = decode_columns(events, Space.GEOGRAPHIC, KINDS).objects
     assert plain(made, ()) == plain(read, ())
 
 
@@ -52,6 +58,6 @@ def test_an_end_keeps_what_was_asked_for(rng: np.random.Generator) -> None:
 
 
 def test_nearest_neighbours_have_no_region(rng: np.random.Generator) -> None:
-    asked = knn_subscriptions(TWEETS_UK, 5, 3, rng)
+    queried = knn_subscriptions(TWEETS_UK, 5, 3, rng)
     with pytest.raises(ValueError, match="no region"):
-        subscribe_rows(TWEETS_UK, asked, 0, np.arange(5))
+        subscribe_rows(TWEETS_UK, queried, 0, np.arange(5))

@@ -11,23 +11,23 @@ from nearcast.workload.tornado import condensed_tweets, tweet_subscriptions
 
 
 def test_normal_tweets_ask_for_all_words_in_a_share_of_the_space(rng: np.random.Generator) -> None:
-    asked = tweet_subscriptions(UK, 500, rng, keywords=5, side=0.01)
-    assert asked.bbox is not None
-    assert set(np.diff(asked.offsets).tolist()) == {5}
-    assert set(asked.operator.tolist()) == {AND}
+    queried = tweet_subscriptions(UK, 500, rng, keywords=5, side=0.01)
+    assert queried.bbox is not None
+    assert set(np.diff(queried.offsets).tolist()) == {5}
+    assert set(queried.operator.tolist()) == {AND}
     width, height = UK.bounds[2] - UK.bounds[0], UK.bounds[3] - UK.bounds[1]
-    assert np.allclose(asked.bbox[:, 2] - asked.bbox[:, 0], 0.01 * width, atol=3e-6)
-    assert np.allclose(asked.bbox[:, 3] - asked.bbox[:, 1], 0.01 * height, atol=3e-6)
+    assert np.allclose(queried.bbox[:, 2] - queried.bbox[:, 0], 0.01 * width, atol=3e-6)
+    assert np.allclose(queried.bbox[:, 3] - queried.bbox[:, 1], 0.01 * height, atol=3e-6)
 
 
 def test_a_query_asks_for_words_of_the_tweet_at_its_place(rng: np.random.Generator) -> None:
     pool = UK.objects(300, rng)
-    asked = tweet_subscriptions(UK, 400, rng, keywords=3, pool=pool)
+    queried = tweet_subscriptions(UK, 400, rng, keywords=3, pool=pool)
     at = {(x, y): i for i, (x, y) in enumerate(zip(pool.lon, pool.lat, strict=True))}
     used = set()
     for i in range(400):
-        row = at[asked.lon[i], asked.lat[i]]
-        words = set(asked.keywords[asked.offsets[i] : asked.offsets[i + 1]].tolist())
+        row = at[queried.lon[i], queried.lat[i]]
+        words = set(queried.keywords[queried.offsets[i] : queried.offsets[i + 1]].tolist())
         held = pool.keywords[pool.offsets[row] : pool.offsets[row + 1]].tolist()
         assert len(words) == 3
         assert words <= set(held)
@@ -50,7 +50,7 @@ def test_condensed_lies_about_the_middle(rng: np.random.Generator) -> None:
 def test_selective_leaves_out_the_most_frequent_words(rng: np.random.Generator) -> None:
     frequencies = UK.frequencies()
     limit = np.sort(frequencies)[int(0.9 * UK.vocabulary)]
-    asked = tweet_subscriptions(UK, 500, rng, percentile=0.9)
-    assert frequencies[asked.keywords].max() <= limit
+    queried = tweet_subscriptions(UK, 500, rng, percentile=0.9)
+    assert frequencies[queried.keywords].max() <= limit
     rows = np.repeat(np.arange(500), 3)
-    assert len(np.unique(np.stack([rows, asked.keywords]), axis=1).T) == 1500
+    assert len(np.unique(np.stack([rows, queried.keywords]), axis=1).T) == 1500

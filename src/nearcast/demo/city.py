@@ -30,8 +30,8 @@ class City:
     """
 
     def __init__(self, seed: int, seconds: float) -> None:
-        asking, posting, self._rng = np.random.default_rng(seed).spawn(3)
-        self._wishes = _rows(city(0, _ENDLESS, asking))
+        querying, posting, self._rng = np.random.default_rng(seed).spawn(3)
+        self._wishes = _rows(city(0, _ENDLESS, querying))
         self._news = _rows(city(_ENDLESS, 0, posting))
         self._seconds = seconds
         self._living: list[str] = []

@@ -24,23 +24,23 @@ Json = dict[str, Any]
 
 @dataclass(slots=True)
 class Results:
-    """What every subscription was told, from the notification files."""
+    """What was reported to every subscription, from the notification files."""
 
     matches: dict[str, list[str]] = field(default_factory=dict)
     """Of range subscriptions: the objects, in order."""
     nearest: dict[str, dict[str, float]] = field(default_factory=dict)
     """Of knn subscriptions: objects and distances in metres, as they stood at the end."""
-    told: dict[str, int] = field(default_factory=dict)
+    reported: dict[str, int] = field(default_factory=dict)
     """Notifications of each subscription."""
     heard: set[str] = field(default_factory=set)
-    """Objects that somebody was told of."""
+    """Objects that were reported to somebody."""
 
     @staticmethod
     def read(folder: Path) -> Results:
         """From all notification files of a run."""
         found = Results()
         for note in all_notes(folder):
-            found.told[note.id] = found.told.get(note.id, 0) + 1
+            found.reported[note.id] = found.reported.get(note.id, 0) + 1
             found.heard.add(note.object)
             if note.event == "match":
                 found.matches.setdefault(note.id, []).append(note.object)
@@ -71,7 +71,7 @@ def map_data(city: City, results: Results, summary: Json) -> Json:
     others = [name for name in city.posts if name not in wanted]
     names = [*evenly(others, max(POSTS - len(wanted), 0)), *(n for n in city.posts if n in wanted)]
     number = {name: i for i, name in enumerate(names)}
-    told = summary["notifications"]
+    reported = summary["notifications"]
     return {
         "bounds": CITY.bounds,
         "districts": [[name, *at] for name, at in DISTRICTS.items()],
@@ -84,10 +84,10 @@ def map_data(city: City, results: Results, summary: Json) -> Json:
             "heard": len(results.heard),
             "subscriptions": summary["events"].get("subscribe", 0),
             "standing": len(standing),
-            "notifications": told["total"],
-            "match": told.get("range", {}).get("match", 0),
-            "enter": told.get("knn", {}).get("enter", 0),
-            "leave": told.get("knn", {}).get("leave", 0),
+            "notifications": reported["total"],
+            "match": reported.get("range", {}).get("match", 0),
+            "enter": reported.get("knn", {}).get("enter", 0),
+            "leave": reported.get("knn", {}).get("leave", 0),
             "seconds": round((end - start) / 1000),
             "shards": len(summary["shards"]),
         },
@@ -122,7 +122,7 @@ def _subscription(subscription: Json, objects: list[int], results: Results) -> J
         "id": name,
         "owner": subscription["owner"],
         "where": query.get("where", ""),
-        "told": results.told.get(name, 0),
+        "reported": results.reported.get(name, 0),
         "posts": objects,
     }
     if query["kind"] == "knn":

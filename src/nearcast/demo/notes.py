@@ -49,7 +49,7 @@ def evenly(items: Sequence[_T], n: int) -> list[_T]:
 
 
 def in_words(note: Note, city: City) -> str:
-    """A notification as a person would tell it."""
+    """A notification as a person would say it."""
     post, subscription = city.posts.get(note.object), city.subscriptions.get(note.id)
     said = f"“{post['text']}”" if post else note.object
     who = note.owner or note.id

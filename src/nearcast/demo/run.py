@@ -24,9 +24,8 @@ from nearcast.demo.screen import Screen, choose_screen
 from nearcast.demo.tally import Tally
 from nearcast.demo.writer import Writer
 from nearcast.engine import Engine, Run
-from nearcast.engine.reports import BatchRecord
+from nearcast.engine.output.reports import BatchRecord
 from nearcast.model.errors import NearcastError
-from nearcast.workload import CITY
 
 SUBSCRIPTIONS = 3_000
 POSTS_A_SECOND = 2_500
@@ -51,7 +50,6 @@ def run_demo(
     engine = Engine(
         shards=shards,
         strategies=strategies,
-        bounds=CITY.bounds,
         arena=str(folder.arena.resolve()),
         master=master,
     )
@@ -66,7 +64,7 @@ def run_demo(
         write_map(folder.map, show.city, folder.notifications, summary)
         folder.tidy()
         screen.status("")
-    _say_goodbye(console, folder, show.city, summary)
+    _say_goodbye(console, folder, summary)
     return 0
 
 
@@ -90,8 +88,8 @@ class _Show:
             record = self._records.get()
             self.tally.add(record)
             files = [self.folder.path / name for r in record.reports for name in r.files]
-            told = [path for path in files if path.parent.name == "notifications"]
-            notes = some_notes(told, _NOTES_OF_EACH_EVENT)
+            reported = [path for path in files if path.parent.name == "notifications"]
+            notes = some_notes(reported, _NOTES_OF_EACH_EVENT)
             self.screen.batch(record, self.tally, [in_words(n, self.city) for n in notes])
 
 
@@ -188,7 +186,7 @@ def _ctrl_c_sets(stop: threading.Event, say: Callable[[], None]) -> Iterator[Non
         yield
         return
 
-    def handle(number: int, frame: object) -> None:
+    def handle(*_: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
         stop.set()
@@ -219,23 +217,26 @@ def _chatter_in(path: Path) -> Iterator[None]:
         os.close(ours)
 
 
-def _say_goodbye(console: Console, folder: DemoFolder, city: City, summary: dict[str, Any]) -> None:
-    events, told = summary["events"], summary["notifications"]
+def _say_goodbye(console: Console, folder: DemoFolder, summary: dict[str, Any]) -> None:
+    events, reported = summary["events"], summary["notifications"]
     kinds = {
-        event: n for kind, counts in told.items() if kind != "total" for event, n in counts.items()
+        event: n
+        for kind, counts in reported.items()
+        if kind != "total"
+        for event, n in counts.items()
     }
     listed = ", ".join(f"{n:,} {event}" for event, n in sorted(kinds.items()))
     here = shlex.quote(str(folder.path))
     lines = [
         f"\n{events.get('publish', 0):,} posts, {events.get('subscribe', 0):,} subscriptions, "
         f"{events.get('unsubscribe', 0):,} withdrawn, {summary['rejects']:,} rejected",
-        f"{told['total']:,} notifications ({listed or 'none'})",
+        f"{reported['total']:,} notifications ({listed or 'none'})",
         "",
         f"map            {folder.map}   open it in a browser",
         f"events         {folder.log}",
         f"notifications  {folder.notifications}/",
         "",
-        "The same log again, as fast as it goes; it tells the same:",
+        "The same log again, as fast as it goes; it reports the same:",
         f"  nearcast replay {here}/events --out replayed",
         f"  nearcast replay {here}/events --out replayed --shards 4 --strategy range=hash+inverted",
         "All that can be chosen:",

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nearcast.demo.tally import Tally
-from nearcast.engine.reports import BatchRecord
+from nearcast.engine.output.reports import BatchRecord
 
 _BARS = "▁▂▃▄▅▆▇█"
 _NOTES = 10
@@ -29,7 +29,7 @@ _KINDS = {
 
 
 class Screen(Protocol):
-    """What the demo tells whoever watches."""
+    """What the demo shows whoever watches."""
 
     def __enter__(self) -> Screen:
         """Begin to show."""
@@ -89,7 +89,8 @@ class Plain(Silent):
             self._say(text)
 
     def batch(self, record: BatchRecord, tally: Tally, notes: Iterable[str]) -> None:
-        """One line, and one notification of many."""
+        """One line."""
+        del notes  # for a picture
         busy = " ".join(f"{r.seconds:.2f}" for r in record.reports)
         self._say(
             f"batch {record.batch}: {record.events:,} events in {record.seconds:.1f} s "
@@ -137,6 +138,7 @@ class Terminal:
 
     def batch(self, record: BatchRecord, tally: Tally, notes: Iterable[str]) -> None:
         """Everything that changes with a batch."""
+        del record  # the tally has what is drawn
         self._tally = tally
         self._notes.extend(notes)
 
@@ -188,7 +190,7 @@ def _figures(tally: Tally) -> Table:
     table.add_row(f"{tally.per_second:,.0f}", "events a second")
     for kind, said in _KINDS.items():
         table.add_row(f"{tally.notifications[kind]:,}", said)
-    table.add_row(f"{tally.last.notifications:,}", Text(spark_line(tally.told), style="green"))
+    table.add_row(f"{tally.last.notifications:,}", Text(spark_line(tally.reported), style="green"))
     return table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from dataclasses import dataclass, field
 
-from nearcast.engine.reports import BatchRecord
+from nearcast.engine.output.reports import BatchRecord
 
 
 @dataclass(slots=True)
@@ -16,7 +16,7 @@ class Tally:
     notifications: Counter[str] = field(default_factory=Counter)  # "range.match": n
     batches: int = 0
     last: BatchRecord | None = None
-    told: deque[int] = field(default_factory=lambda: deque(maxlen=40))
+    reported: deque[int] = field(default_factory=lambda: deque(maxlen=40))
     """Notifications of each of the latest batches."""
 
     def add(self, record: BatchRecord) -> None:
@@ -24,7 +24,7 @@ class Tally:
         for report in record.reports:
             self.events.update(report.events)
             self.notifications.update(report.notifications)
-        self.told.append(record.notifications)
+        self.reported.append(record.notifications)
         self.batches += 1
         self.last = record
 

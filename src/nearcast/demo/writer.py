@@ -76,7 +76,7 @@ class Writer:
             start_ms = self._now_ms
             while not self._done.wait(_TICK_S):
                 self.tick(start_ms + int((time.monotonic() - self._began) * 1000))
-        except Exception as error:  # told by whoever waits for the writer
+        except Exception as error:  # raised by whoever waits for the writer
             self.error = error
 
     def _append(self, events: list[dict[str, object]]) -> None:

@@ -5,28 +5,28 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from nearcast.engine import jvm
-from nearcast.engine import session as sessions
-from nearcast.engine.ledger import Ledger
-from nearcast.engine.live import Tailer
-from nearcast.engine.query import finish, stop
+from nearcast.engine.feed.ledger import Ledger
+from nearcast.engine.feed.source import Feed
+from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.options.effects import check, check_way
+from nearcast.engine.options.run_options import FOLDER, REPLAY, STREAM, RunOptions, no_effect
+from nearcast.engine.options.settings import Settings, check_bound
+from nearcast.engine.options.values import AUTO, duration_ms
+from nearcast.engine.output.commit import OnBatch
 from nearcast.engine.run import Job, Run
-from nearcast.engine.settings import Settings, check_bound
-from nearcast.engine.sink import OnBatch
-from nearcast.engine.source import Feed
-from nearcast.engine.warm import is_warm, warm
+from nearcast.engine.spark import jvm
+from nearcast.engine.spark import session as sessions
+from nearcast.engine.spark.warm import is_warm, warm
 from nearcast.model.errors import NearcastError
-from nearcast.model.space import Space
-from nearcast.routing.balance import Balance
 from nearcast.wire.logs import find_logs, open_log
 from nearcast.wire.plan import Planner
-
-BATCH_EVENTS = 500_000
+from nearcast.wire.reach import reach_of
 
 
 class Engine:
@@ -34,47 +34,25 @@ class Engine:
 
     >>> engine = Engine(shards=2)
     >>> engine.replay(["events.jsonl"], out="out")["notifications"]["total"]  # doctest: +SKIP
+
+    Options are the fields of `RunOptions`: given as one, by name, or both (names go first).
     """
 
     def __init__(
         self,
+        options: RunOptions | None = None,
         *,
-        space: str = "geographic",
-        shards: int = 2,
-        strategies: dict[str, str] | None = None,
-        bounds: tuple[float, float, float, float] | None = None,
-        changes: str = "every",
-        format: str = "jsonl",
-        lateness_ms: int = 3_600_000,
-        warmup: int = 0,
-        plan: dict[str, float] | None = None,  # parameters of a strategy's plan
-        balance: str | dict[str, Any] = "off",  # a mode, or settings as [balance] of a config has
-        arena: str = "",
-        master: str = "local[*]",
         spark: SparkSession | None = None,
         quiet: bool = False,
+        **named: Any,
     ) -> None:
-        try:
-            chosen = Space(space)
-        except ValueError:
-            raise NearcastError(f"space: {space!r}; use geographic or planar") from None
-        self._settings: dict[str, Any] = {
-            "space": chosen,
-            "shards": shards,
-            "strategies": strategies or {},
-            "bounds": bounds,
-            "changes": changes,
-            "format": format,
-            "lateness_ms": lateness_ms,
-            "warmup": warmup,
-            "plan": plan or {},
-            "balance": Balance.from_json(
-                {"mode": balance} if isinstance(balance, str) else balance
-            ),
-            "arena": arena,
-        }
-        Settings(**self._settings)  # refuses nonsense now, not when a run starts
-        self._master = master
+        """`quiet`: what a session that this makes prints goes to a file."""
+        self.options = (options or RunOptions()).with_(named)
+        check(self.options)  # refuses nonsense now, not when a run starts
+        if spark is not None:
+            for name in ("master", "spark_conf", "quiet"):
+                if name in self.options.given() or (name == "quiet" and quiet):
+                    raise no_effect(name, "the given session has its own; leave one of them out")
         self._spark = spark
         self._quiet = quiet
 
@@ -82,12 +60,21 @@ class Engine:
     def spark(self) -> SparkSession:
         """The session; made when it is first needed."""
         if self._spark is None:
-            self._spark = sessions.create(self._master, quiet=self._quiet)
-            if is_warm(Settings(**self._settings)):
+            self._spark = sessions.create(
+                self.options.master, extra=self.options.spark_conf, quiet=self._quiet
+            )
+            if is_warm(Settings.of(self.options)):
                 sessions.wake(self._spark)
         else:
             sessions.prepare(self._spark)
         return self._spark
+
+    def _options(self, way: str, **named: Any) -> RunOptions:
+        """The options of one run; `named` are those that its call gave, or None."""
+        given = {name: value for name, value in named.items() if value is not None}
+        options = self.options.with_(given)
+        check_way(options, way)
+        return options
 
     # -- whole logs --------------------------------------------------------------------------
 
@@ -97,7 +84,7 @@ class Engine:
         out: str | Path,
         *,
         checkpoint: str | Path | None = None,
-        batch_events: int = BATCH_EVENTS,
+        batch_events: int | None = None,
         on_batch: OnBatch | None = None,
         on_plan: Any = None,
     ) -> dict[str, Any]:
@@ -105,25 +92,26 @@ class Engine:
 
         With a checkpoint it goes on where it stopped, and logs that are new to it are added.
         """
-        if batch_events < 1:
-            raise NearcastError(f"batch-events: {batch_events} is less than 1")
+        options = self._options(REPLAY, batch_events=batch_events)
         started = time.perf_counter()
         found = find_logs([str(p) for p in logs])
         out = Path(out)
         folder = Path(checkpoint) if checkpoint is not None else out / "_checkpoint"
-        settings = Settings(**self._settings, order="time")
+        settings = Settings.of(options, order="time")
         job = Job(settings, folder, out, keep=checkpoint is not None)
         spark = self.spark
-        total, planned = self._plan(found, folder, batch_events, spark)
+        total, planned = self._plan(found, folder, options.batch_events, settings)
+        if options.retain in (None, AUTO):
+            settings = job.settings = replace(settings, retain_ms=Ledger(folder).reach)
         if on_plan:
             on_plan(total, planned)
         _prepare_machine(settings, spark)
         if planned:
             query = job.start(spark, on_batch=on_batch)
             try:
-                finish(query)
+                query.finish()
             finally:
-                stop(query)
+                query.stop()
         summary = job.summarise(time.perf_counter() - started)
         shutil.rmtree(job.arenas(), ignore_errors=True)
         if checkpoint is None:
@@ -135,35 +123,39 @@ class Engine:
         logs: Iterable[str | Path],
         checkpoint: str | Path,
         *,
-        batch_events: int = BATCH_EVENTS,
+        batch_events: int | None = None,
     ) -> int:
         """Plan logs into a checkpoint without running them; how many batches there are now.
 
         A later `replay` with that checkpoint runs them, logs planned first coming first.
         """
+        options = self._options(REPLAY, batch_events=batch_events)
         found = find_logs([str(p) for p in logs])
         folder = Path(checkpoint)
-        check_bound(Settings(**self._settings, order="time"), folder)
-        return self._plan(found, folder, batch_events, self.spark)[1]
+        settings = Settings.of(options, order="time")
+        check_bound(settings, folder)
+        return self._plan(found, folder, options.batch_events, settings)[1]
 
     def _plan(
-        self, found: list[tuple[str, bool]], folder: Path, batch_events: int, spark: SparkSession
+        self, found: list[tuple[str, bool]], folder: Path, batch_events: int, settings: Settings
     ) -> tuple[int, int]:
         """Plan the logs that the checkpoint does not know; (events, batches) planned in all."""
         ledger = Ledger(folder)
         fresh = ledger.fresh([name for name, _ in found])
-        feed = Feed(folder)
+        feed = Feed(folder, settings.kinds_to_find)
         lenient = dict(found)
         spool = folder / "spool"
         logs = [open_log(name, lenient[name], spool) for name in fresh]
-        splits = max(int(spark.sparkContext.defaultParallelism), 1)
+        splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
         # A crash while planning leaves batches without a ledger entry: they are planned again.
         first = ledger.batches
         feed.cut(first)
+        reach = 0
         for n, batch in enumerate(Planner(logs, batch_events, splits, spool).batches(), first):
-            feed.add(n, batch)
+            feed.add(n, feed.with_kinds(batch))
+            reach = max([reach, *map(reach_of, batch)])
             first = n + 1
-        ledger.add(fresh, first, ledger.events + sum(len(log) for log in logs))
+        ledger.add(fresh, first, ledger.events + sum(len(log) for log in logs), reach)
         return ledger.events, first
 
     # -- live streams ------------------------------------------------------------------------
@@ -174,14 +166,15 @@ class Engine:
         out: str | Path,
         checkpoint: str | Path,
         *,
-        trigger: str = "1 second",
+        trigger: str | None = None,
         on_batch: OnBatch | None = None,
     ) -> Run:
         """Run a streaming DataFrame with the columns of events (or one `value` a row, as Kafka
         gives it) until stopped. Events are handled in the order of their partitions' rows."""
         if not events.isStreaming:
             raise NearcastError("run: the DataFrame is no stream; use spark.readStream, or replay")
-        return self._live(Path(out), Path(checkpoint), trigger, on_batch, events)
+        options = self._options(STREAM, trigger=trigger)
+        return self._live(options, Path(out), Path(checkpoint), on_batch, events)
 
     def tail(
         self,
@@ -189,31 +182,36 @@ class Engine:
         out: str | Path,
         checkpoint: str | Path,
         *,
-        trigger: str = "1 second",
-        batch_events: int = BATCH_EVENTS,
+        trigger: str | None = None,
+        batch_events: int | None = None,
         on_batch: OnBatch | None = None,
     ) -> Run:
         """Run the files of one or more folders as they appear and grow, until stopped."""
+        options = self._options(FOLDER, trigger=trigger, batch_events=batch_events)
         # Resolved: the feed knows files by their paths, and must know them again after a restart.
         watched = [Path(f).resolve() for f in (folders if isinstance(folders, list) else [folders])]
         for folder in watched:
             if not folder.is_dir():
                 raise NearcastError(f"{folder}: there is no such folder")
-        run = self._live(Path(out), Path(checkpoint), trigger, on_batch, None)
+        run = self._live(options, Path(out), Path(checkpoint), on_batch, None)
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
-        run.tailer = Tailer(watched, Path(checkpoint), batch_events, splits)
+        planned = options.batch_events
+        run.tailer = Tailer(
+            watched, Path(checkpoint), planned, splits, run.lasting.stop, run.settings.kinds_to_find
+        )
         run.tailer.start()
         return run
 
     def _live(
         self,
+        options: RunOptions,
         out: Path,
         folder: Path,
-        trigger: str,
         on_batch: OnBatch | None,
         events: DataFrame | None,
     ) -> Run:
-        job = Job(Settings(**self._settings, order="arrival"), folder, out, keep=True)
+        job = Job(Settings.of(options, order="arrival"), folder, out, keep=True)
+        trigger = f"{duration_ms(options.trigger)} milliseconds"
         spark = self.spark
         _prepare_machine(job.settings, spark)
         query = job.start(spark, trigger=trigger, on_batch=on_batch, events=events)

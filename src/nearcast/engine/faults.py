@@ -1,8 +1,8 @@
 """Scripted crashes: named points that tests make fail, once, in a real run.
 
-`NEARCAST_FAULTS` holds a folder; a file `POINT@BATCH` in it with the word `kill` or `raise` makes
-that point fail the first time it is reached (the file is removed first). Unset: no cost but a
-look at the environment.
+`NEARCAST_FAULTS` holds a folder; a file `POINT@BATCH` in it makes that point fail the first time it
+is reached (the file is removed first). It says how: `kill` ends this process, `kill-executor` the
+JVM above it, and `raise` raises. Unset: no cost but a look at the environment.
 """
 
 from __future__ import annotations
@@ -41,4 +41,11 @@ def reach(point: str, batch: int) -> None:
         return
     if action == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    if action == "kill-executor":  # its Python daemon forked this process
+        os.kill(_parent(os.getppid()), signal.SIGKILL)
     raise RuntimeError(f"scripted failure at {point} of batch {batch}")
+
+
+def _parent(process: int) -> int:
+    """The process that started `process`."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()[1])

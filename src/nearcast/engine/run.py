@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
 import uuid
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nearcast.engine.balance import LOG, Balancer
-from nearcast.engine.files import write_atomic
-from nearcast.engine.live import Tailer
-from nearcast.engine.picture import picture
-from nearcast.engine.query import explained, finish, stop, stream
-from nearcast.engine.reports import Reports, loads_by_batch, summarise, write_summary
-from nearcast.engine.session import is_local, shard_keys
-from nearcast.engine.settings import Settings, check_bound
-from nearcast.engine.sink import OnBatch, Sink
-from nearcast.engine.sinks import forget_temporary
-from nearcast.engine.steps import ShardProcessor, route_columns, route_feed
-from nearcast.index.notify import NOTIFICATIONS
+from nearcast.engine.feed.places import correct_spark_paths
+from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.files import make_folder, write_atomic
+from nearcast.engine.moves.balancer import LOG, Balancer
+from nearcast.engine.options.settings import Settings, check_bound
+from nearcast.engine.output.batch_files import forget_temporary
+from nearcast.engine.output.commit import OnBatch, Sink
+from nearcast.engine.output.picture import write_picture
+from nearcast.engine.output.reports import Reports, loads_by_batch, summarise, write_summary
+from nearcast.engine.spark.lasting import RESTARTS, LastingQuery
+from nearcast.engine.spark.query import stream
+from nearcast.engine.spark.session import is_local, shard_keys
+from nearcast.engine.spark.steps import ShardProcessor, route_columns, route_feed
 from nearcast.model.errors import NearcastError
+from nearcast.wire.notifications import answers_schema, notifications_schema
 
 
 class Job:
@@ -49,9 +52,22 @@ class Job:
         trigger: str = "0 seconds",
         on_batch: OnBatch | None = None,
         events: DataFrame | None = None,
-    ) -> StreamingQuery:
+    ) -> LastingQuery:
         """Start its query over `events`, or over the feed of the checkpoint."""
+        start = partial(self._start, spark, trigger, on_batch, events)
+        # A local master has no executors that could die without the driver.
+        restarts = 0 if is_local(spark) else RESTARTS
+        return LastingQuery(start, self.reports.count, restarts)
+
+    def _start(
+        self,
+        spark: SparkSession,
+        trigger: str,
+        on_batch: OnBatch | None,
+        events: DataFrame | None,
+    ) -> StreamingQuery:
         forget_temporary(self.out)
+        correct_spark_paths(self.checkpoint)
         settings = self.settings
         if is_local(spark):  # objects go by reference
             settings = replace(settings, mail=str(self.arenas() / "mail"))
@@ -85,8 +101,8 @@ class Job:
         forget_temporary(self.out)
         if adjustments:
             loads = loads_by_batch(records, adjustments[-1].kind)
-            drawing = picture(adjustments, loads, self.settings.balance.threshold)
-            write_atomic(self.out / "balance.svg", drawing.encode())
+            threshold = self.settings.balance.threshold
+            write_picture(self.out / "balance.svg", adjustments, loads, threshold)
         write_summary(self.out, summary)
         return summary
 
@@ -94,11 +110,16 @@ class Job:
 class Run:
     """A live run. Notifications are files in `out`, and a streaming DataFrame over them."""
 
-    def __init__(self, job: Job, spark: SparkSession, query: StreamingQuery) -> None:
-        self.query, self.settings, self.out = query, job.settings, job.out
+    def __init__(self, job: Job, spark: SparkSession, query: LastingQuery) -> None:
+        self.lasting, self.settings, self.out = query, job.settings, job.out
         self.tailer: Tailer | None = None
         self._job, self._spark = job, spark
         self._started = time.perf_counter()
+
+    @property
+    def query(self) -> StreamingQuery:
+        """Spark's query; another one after a restart."""
+        return self.lasting.now
 
     @property
     def notifications(self) -> DataFrame:
@@ -106,33 +127,44 @@ class Run:
         folder = self.out / "notifications"
         folder.mkdir(parents=True, exist_ok=True)
         fields = {"string": "string", "int64": "long", "double": "double"}
-        schema = ", ".join(f"{f.name} {fields[str(f.type)]}" for f in NOTIFICATIONS)
+        columns = list(notifications_schema(self.settings.kinds))
+        if self.settings.retain_ms:
+            names = {f.name for f in columns}
+            columns += [f for f in answers_schema() if f.name not in names]
+        schema = ", ".join(f"{f.name} {fields[str(f.type)]}" for f in columns)
         reader = self._spark.readStream.schema(schema)
         format_ = "json" if self.settings.format == "jsonl" else "parquet"
         return reader.format(format_).load(str(folder.resolve()))
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the run ends (True) or so many seconds have passed (False)."""
-        try:
-            if seconds is None:
-                self.query.awaitTermination()
-                return True
-            return bool(self.query.awaitTermination(seconds))  # type: ignore[arg-type]
-        except StreamingQueryException as error:
-            raise explained(error) from error
+        ended = self.lasting.wait(seconds)
+        self._check_tailer()
+        return ended
+
+    def _check_tailer(self) -> None:
+        """Raise if new events are no longer read; the query has been stopped then."""
+        if self.tailer and self.tailer.failure:
+            raise self.tailer.failure
 
     def drain(self) -> None:
         """Wait until everything that has arrived so far is processed."""
+        self._check_tailer()
         if self.tailer:
             self.tailer.poll()
-        finish(self.query)
+        self.lasting.finish()
 
     def stop(self) -> dict[str, Any]:
-        """Stop; the summary, which is also written. The same call again later goes on from here."""
+        """Stop; the summary, which is also written. The same call again later goes on from here.
+
+        Raises if the run had ended by itself because new events could not be read any more.
+        """
         if self.tailer:
             self.tailer.stop()
-        stop(self.query)
-        return self._job.summarise(time.perf_counter() - self._started)
+        self.lasting.stop()
+        summary = self._job.summarise(time.perf_counter() - self._started)
+        self._check_tailer()
+        return summary
 
 
 def _run_name(folder: Path) -> str:
@@ -140,7 +172,9 @@ def _run_name(folder: Path) -> str:
     path = folder / "run"
     if not path.exists() or not path.read_text().strip():
         write_atomic(path, uuid.uuid4().hex.encode())
-    return path.read_text().strip()
+    # Of the place too: a copy that runs at the same time has arenas of its own.
+    name = f"{path.read_text().strip()} {folder.resolve()}"
+    return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 
 def _prepare_out(out: Path, keep: bool) -> None:
@@ -148,8 +182,8 @@ def _prepare_out(out: Path, keep: bool) -> None:
     if out.exists() and not out.is_dir():
         raise NearcastError(f"{out}: is a file; --out needs a folder")
     try:
-        (out / "notifications").mkdir(parents=True, exist_ok=True)
-        (out / "rejected").mkdir(parents=True, exist_ok=True)
+        make_folder(out / "notifications")
+        make_folder(out / "rejected")
     except OSError as error:
         raise NearcastError(f"{out}: cannot be written ({error.strerror})") from error
     if not keep:

@@ -1,30 +1,47 @@
-"""Finding what changes on one shard: one file (or folder) a structure.
+"""Finding what changes on one shard: one file (or folder) per structure.
 
-Every index keeps one kind of subscription and gives, for a batch of objects, exactly the changes
-that the plain scan gives (`LocalIndex` in `index.base` says how). `INDEXES` is the registry:
+An index keeps subscriptions of one shape and gives, for a batch of objects, exactly the changes
+that the plain scan gives (`LocalIndex` in `index.base` says how). It knows no kinds of queries:
+a kind says which shape its subscriptions have. `INDEXES` is the registry, by shape and name.
 
-- `scan`: every object against every subscription (the oracle, plain Python);
-- `inverted`: one inverted file, a list a word (DkM-SKS section 3.1);
-- `grid-inverted`: a grid of equal cells, an inverted file a cell (DkM-SKS section 4.3);
-- `rect-inverted`: subsets by place, a rectangle and an inverted file each (DkM-SKS section 3.2);
-- `gi2`: a grid of equal cells with an inverted file each, lazy deletion (PS2Stream section IV.D);
-- `fast`: a pyramid with an adaptive keyword index a cell (Tornado section 3.2);
-- `pyramid`: lists a word and a cell, as large as the region or ball needs (nearcast's own).
+Regions: every object inside a region matches.
+Balls: the k nearest objects; a centre, and a radius that shrinks as results come.
+
+- `scan`: every object against every subscription (the oracle, plain Python); any kind;
+- `inverted`: one inverted file, one list per word (DkM-SKS section 3.1); both shapes;
+- `grid-inverted`: a grid of equal cells, one inverted file per cell (DkM-SKS section 4.3); balls;
+- `rect-inverted`: subsets by place, a rectangle and an inverted file each (DkM-SKS 3.2); balls;
+- `gi2`: a grid of equal cells, one inverted file per cell, lazy deletion (PS2Stream IV.D); regions;
+- `fast`: a pyramid with an adaptive keyword index per cell (Tornado section 3.2); regions;
+- `pyramid`: one list per word and cell; the cell size follows the region or ball (nearcast's own);
+  both shapes.
 """
 
 from __future__ import annotations
 
+from nearcast.index.balls.grid_inverted import GridInverted
+from nearcast.index.balls.inverted import InvertedBalls
+from nearcast.index.balls.pyramid import PyramidBalls
+from nearcast.index.balls.rect_inverted import RectInverted
 from nearcast.index.base import LocalIndex
-from nearcast.index.fast import Fast
-from nearcast.index.gi2 import Gi2
-from nearcast.index.grid_inverted import GridInverted
-from nearcast.index.inverted import Inverted
-from nearcast.index.pyramid import Pyramid
-from nearcast.index.rect_inverted import RectInverted
+from nearcast.index.fast.index import Fast
+from nearcast.index.gi2.index import Gi2
+from nearcast.index.regions.inverted import InvertedRegions
+from nearcast.index.regions.pyramid import PyramidRegions
 from nearcast.index.scan import Scan
 
-INDEXES: dict[str, type[LocalIndex]] = {
-    i.name: i for i in (Scan, Inverted, GridInverted, RectInverted, Gi2, Fast, Pyramid)
+_ALL: tuple[type[LocalIndex], ...] = (
+    InvertedRegions,
+    InvertedBalls,
+    GridInverted,
+    RectInverted,
+    Gi2,
+    Fast,
+    PyramidRegions,
+    PyramidBalls,
+)
+INDEXES: dict[str, dict[str, type[LocalIndex]]] = {
+    shape: {i.name: i for i in _ALL if i.shape == shape} for shape in ("regions", "balls")
 }
 
 __all__ = [
@@ -32,9 +49,11 @@ __all__ = [
     "Fast",
     "Gi2",
     "GridInverted",
-    "Inverted",
+    "InvertedBalls",
+    "InvertedRegions",
     "LocalIndex",
-    "Pyramid",
+    "PyramidBalls",
+    "PyramidRegions",
     "RectInverted",
     "Scan",
 ]

@@ -1,8 +1,8 @@
 """Where an index keeps its arrays: memory-mapped files that any process of the machine attaches.
 
-An `Arena` is a folder with one file an array, a token that says which batch wrote it last, and a
-mark while it is being written. It is a cache: whoever finds another token, a mark, or nothing at
-all, builds it anew from the checkpoint. `Memory` is the same in plain memory.
+An `Arena` is a folder with one file per array, a token that says which batch wrote it last, and a
+mark while it is being written. It is a cache: a task that finds another token, a mark, or nothing
+at all, builds it anew from the checkpoint. `Memory` is the same in plain memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nearcast.model.errors import NearcastError
 _LARGE = 1 << 23  # bytes
 _AHEAD = 4
 _MADV_COLLAPSE = 25  # of Linux; Python has no name for it yet
-_LAYOUT = "9"  # of the arrays; a change of any kernel's layout must change it
+_LAYOUT = "10"  # of the arrays; a change of any kernel's layout must change it
 
 
 class Storage(ABC):
@@ -58,16 +58,16 @@ class Storage(ABC):
 def _grown(rows: int, needed: int) -> int:
     """Rows to have when `needed` are: a sixteenth more than there were, so growing stays rare.
 
-    Growing is cheap (nothing is copied), and what is not used yet is memory that nobody else has.
+    Growing is cheap (nothing is copied), and rows that are not used yet are memory wasted.
     """
     return max(needed, rows + rows // 16)
 
 
 def _zeros(rows: int, width: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """At least so many zeros; where there are many, in huge pages: what indexes read lies apart.
+    """At least so many zeros; many of them in huge pages, because indexes read at random places.
 
-    Then there is room for _AHEAD times as many: pages that nobody touches cost nothing, and an
-    array that grows need not be copied.
+    These have room for _AHEAD times as many: untouched pages cost nothing, and an array that grows
+    need not be copied.
     """
     size = rows * width * dtype.itemsize
     if size < _LARGE:
@@ -107,10 +107,10 @@ class Memory(Storage):
         return self._arrays[name]
 
     def settle(self) -> None:
-        """Have the kernel map what is used by huge pages again; call it when loading is done.
+        """Have the OS map used memory with huge pages again; call it when loading is done.
 
-        Memory that was not touched for a while may have been mapped by small ones meanwhile, as
-        kernels do that look for something to page out.
+        The OS may have split memory that was not touched for a while into small pages, to find
+        something to page out.
         """
         for name, array in self._arrays.items():
             pages = self._rooms[name].base
@@ -134,9 +134,9 @@ class Memory(Storage):
 
 
 class _Mappings:
-    """What this process has mapped: the next batch need not touch every page for the first time.
+    """What this process has mapped, kept so that the next batch finds its pages mapped already.
 
-    Only those of the latest run are kept, so that what is deleted becomes free.
+    Only mappings of the latest run are kept, so that the disk space of deleted files becomes free.
     """
 
     def __init__(self) -> None:
@@ -159,6 +159,16 @@ class _Mappings:
         """Its files are gone."""
         self._kept = {path: kept for path, kept in self._kept.items() if path.parent != folder}
 
+    def forget_missing(self, folder: Path) -> None:
+        """Files that another process deleted: their space is free when nobody maps them."""
+        names = {path.name for path in folder.glob("*.bin")}
+        for path in [p for p in self._kept if p.parent == folder and p.name not in names]:
+            del self._kept[path]
+
+    def forget_file(self, path: Path) -> None:
+        """This file is gone."""
+        self._kept.pop(path, None)
+
 
 _MAPPINGS = _Mappings()
 
@@ -172,7 +182,7 @@ class Arena(Storage):
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Wait until no other process uses the arena (a killed one lets go by itself)."""
+        """Wait until no other process uses the arena (a killed one releases it by itself)."""
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         with self.folder.with_suffix(".lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -180,13 +190,14 @@ class Arena(Storage):
 
     def attach(self, token: str) -> bool:
         """Whether the arena holds exactly what the batch of `token` left."""
+        _MAPPINGS.forget_missing(self.folder)
         try:
             return (self.folder / "token").read_text() == self._mark(token)
         except (OSError, ValueError):  # ValueError: what it holds is no text
             return False
 
     def _sizes(self) -> str:
-        """Names and lengths of all files: kernels must never meet one that was cut short."""
+        """Names and lengths of all files: kernels must never read one that was cut short."""
         files = sorted(self.folder.glob("*.bin"))
         return " ".join(f"{f.name}:{f.stat().st_size}" for f in files)
 
@@ -199,7 +210,7 @@ class Arena(Storage):
         return f"{token} {boot} {_LAYOUT} {self._sizes()}"
 
     def begin(self) -> None:
-        """From here until `commit`, a crash leaves an arena that nobody attaches."""
+        """From here until `commit`, a crash leaves an arena that no process attaches."""
         (self.folder / "token").unlink(missing_ok=True)
 
     def commit(self, token: str) -> None:
@@ -243,6 +254,7 @@ class Arena(Storage):
 
     def discard(self, name: str) -> None:
         self._maps.pop(name, None)
+        _MAPPINGS.forget_file(self._path(name))
         self._path(name).unlink(missing_ok=True)
 
     def clear(self) -> None:

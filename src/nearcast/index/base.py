@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,83 +16,20 @@ from nearcast.kernels.ragged import frozen, gather
 from nearcast.kernels.slots import CONJUNCTION, PARITY
 from nearcast.model.jit import njit
 from nearcast.model.space import Space
-from nearcast.wire.tables import ObjectColumns, lists, numbers
+from nearcast.wire.carried import Carried
+from nearcast.wire.changes import Changes, Texts
+from nearcast.wire.tables import ObjectColumns, empty, lists, numbers
 
-MATCH, ENTER, LEAVE = 0, 1, 2
-EVENTS = ("match", "enter", "leave")
-
-
-@dataclass(slots=True)
-class Work:
-    """What finding the changes cost, in units that do not depend on the machine."""
-
-    examined: int = 0  # candidates whose subscription was looked at
-    lookups: int = 0  # posting lists looked for
-    scanned: int = 0  # entries of posting lists read
-
-    def __iadd__(self, other: Work) -> Work:
-        self.examined += other.examined
-        self.lookups += other.lookups
-        self.scanned += other.scanned
-        return self
+# Events by their place among those of the kind: of regions, and of balls.
+MATCH = 0
+ENTER, LEAVE = 0, 1
 
 
-@dataclass(slots=True)
-class Changes:
-    """Changes of results in the order in which they are told, as columns.
-
-    `order` is the number of the object (in the order of the log) that caused the change; for a
-    change that the passing of time caused, the number of the first object after it.
-    """
-
-    order: NDArray[np.int64]
-    slot: NDArray[np.int64]
-    event: NDArray[np.uint8]
-    time: NDArray[np.int64]
-    distance: NDArray[np.float64]
-    name_starts: NDArray[np.int64]  # the object's id: names[start:start+length]
-    name_lengths: NDArray[np.int64]
-    names: NDArray[np.uint8]
-    work: Work = field(default_factory=Work)
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    def events(self) -> dict[str, int]:
-        """How many there are of each event that occurs."""
-        counts = np.bincount(self.event, minlength=len(EVENTS)).tolist()
-        return {event: n for event, n in zip(EVENTS, counts, strict=True) if n}
-
-    def take(self, rows: NDArray[Any] | slice) -> Changes:
-        """Some of the changes."""
-        return Changes(
-            self.order[rows],
-            self.slot[rows],
-            self.event[rows],
-            self.time[rows],
-            self.distance[rows],
-            self.name_starts[rows],
-            self.name_lengths[rows],
-            self.names,
-            self.work,
-        )
+WantedWords = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]
 
 
-@dataclass(slots=True)
-class Texts:
-    """How the subscriptions of some slots are written in notifications."""
-
-    text: NDArray[np.uint8]
-    starts: NDArray[np.int64]  # the id; what is echoed stands right behind it
-    id_lengths: NDArray[np.int64]
-    tail_lengths: NDArray[np.int64]
-
-
-Asked = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.bool_]]
-
-
-def asked_by(controls: pa.RecordBatch) -> Asked:
-    """Words that rows of CONTROLS hang under: (offsets, words, which rows are conjunctions).
+def wanted_words(controls: pa.RecordBatch) -> WantedWords:
+    """Words that rows of CONTROLS are posted under: (offsets, words, which rows are conjunctions).
 
     The cover of an OR, all words of a conjunction; none: any object may match.
     """
@@ -139,25 +75,29 @@ def _outer(
 
 
 class LocalIndex(ABC):
-    """One kind of subscriptions on one shard.
+    """The subscriptions of one kind on one shard; of the kind, an index knows only the shape.
 
     Slots number the subscriptions in the order in which `apply` brought them, from the last
     `load` on: the same calls give the same numbers, so stored results may refer to them.
     """
 
     name: ClassVar[str]
-    kinds: ClassVar[tuple[str, ...]]
+    shape: ClassVar[str] = ""  # of the subscriptions it is made for, if only for one
+    controls: pa.Schema  # the columns of its subscriptions
+    results: pa.Schema  # and of their stored results
     paper: ClassVar[str]
     about: ClassVar[str]
 
-    def __init__(self, kind: str, space: Space, storage: Storage) -> None:
-        self.kind = kind
+    def __init__(self, space: Space, storage: Storage) -> None:
         self.space = space
         self.storage = storage
 
     @abstractmethod
     def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
         """Apply subscribes and unsubscribes in order; `at` counts the objects before each."""
+
+    def carry(self, carried: Carried) -> None:  # noqa: B027 -- most need no more than the columns
+        """Take what the objects of the next `match` carry besides their columns, by row."""
 
     @abstractmethod
     def match(
@@ -178,30 +118,31 @@ class LocalIndex(ABC):
     ) -> Iterator[Changes]:
         """What `match` gives, perhaps in pieces, one after the other; their work adds up.
 
-        Unless `in_order`, matches may come object by object in any order of these. Results of
-        other kinds come in the order of the objects: their changes build upon each other.
+        Unless `in_order`, matches of regions may come in any order of the objects, those of one
+        object together. Changes of results always come in the order of the objects: they build
+        upon each other.
         """
+        del in_order  # what `match` gives always is
         yield self.match(objects, clock, now, net)
 
     @abstractmethod
     def drop(self, slots: NDArray[np.int64]) -> None:
-        """These subscriptions moved away: they see nothing any more."""
+        """Make these subscriptions, which moved away, see nothing any more."""
 
     @abstractmethod
     def close(self) -> None:
         """The batch is over."""
 
-    @abstractmethod
     def changed(self) -> pa.RecordBatch:
-        """RESULTS of the slots that changed in this batch (empty for kinds without results)."""
+        """Results of the slots that changed in this batch; empty where none are kept."""
+        return empty(self.results)
 
-    @abstractmethod
-    def restore(self, results: pa.RecordBatch) -> None:
+    def restore(self, results: pa.RecordBatch) -> None:  # noqa: B027 -- most keep no results
         """Put results in place, as `changed` or `rows` gave them."""
 
     @abstractmethod
     def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-        """CONTROLS and RESULTS that make these slots anew; RESULTS count slots from 0."""
+        """Controls and results that make these slots anew; results count slots from 0."""
 
     @abstractmethod
     def ended(self) -> NDArray[np.int64]:
@@ -222,7 +163,7 @@ class LocalIndex(ABC):
 
     @abstractmethod
     def reports(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which slots tell their changes (a copy for another shard's sake does not)."""
+        """Which slots report their changes (a copy for another shard's sake does not)."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -234,12 +175,12 @@ class LocalIndex(ABC):
         offsets, data = gather(texts.text, texts.starts, texts.id_lengths)
         return hash_ids(frozen(data), offsets)
 
-    def asked(self, slots: NDArray[np.int64]) -> Asked:
-        """What `asked_by` says of slots."""
-        return asked_by(self.rows(slots)[0])
+    def wanted_words(self, slots: NDArray[np.int64]) -> WantedWords:
+        """What the function `wanted_words` says, for slots."""
+        return wanted_words(self.rows(slots)[0])
 
     def boxes(self, slots: NDArray[np.int64]) -> Boxes:
-        """What `boxes_by` says of slots."""
+        """What `boxes_by` says, for slots."""
         return boxes_by(self.rows(slots)[0])
 
     def parity(self, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -258,4 +199,4 @@ class LocalIndex(ABC):
 
     @abstractmethod
     def load(self) -> None:
-        """Take up what the storage holds (nothing, in a new one)."""
+        """Attach what the storage holds (a new one holds nothing)."""

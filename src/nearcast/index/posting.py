@@ -1,4 +1,4 @@
-"""Hanging subscriptions on posting lists: under which words, and in which cells."""
+"""Posting subscriptions on lists: under which words, and in which cells."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def _rarest(ix: Index, first: int, length: int) -> int:
 
 
 @njit(lean=True)
-def hooks(ix: Index, slot: int) -> tuple[int, int]:
-    """(first, number) of the words in the heap that `slot` hangs under; first -1: UNIVERSAL."""
+def posting_words(ix: Index, slot: int) -> tuple[int, int]:
+    """(first, number) of the words in the heap `slot` is posted under; first -1: UNIVERSAL."""
     half = ix.slots.half
     body = ix.slots.rows[slot, sl.BODY]
     length = half[slot, sl.PROGRAM]
@@ -91,8 +91,8 @@ def hooks(ix: Index, slot: int) -> tuple[int, int]:
 def use_words(ix: Index, slot: int) -> None:
     """Note that a conjunction uses its words.
 
-    Once a subscription, and only when it hangs everywhere: one that is hung again, as its lists had
-    to grow, must find the same word the rarest.
+    Once per subscription, and only when it is posted everywhere: one that is posted again, as its
+    lists had to grow, must find the same word the rarest.
     """
     half = ix.slots.half
     if half[slot, sl.COVER] == 0 and half[slot, sl.FLAGS] & sl.CONJUNCTION:
@@ -115,7 +115,7 @@ def outward(box: NDArray[np.float32], a: float, b: float, c: float, d: float) ->
 
 
 @njit(lean=True)
-def hang(
+def post_in_cells(
     ix: Index,
     word: np.uint64,
     slot: int,
@@ -126,7 +126,7 @@ def hang(
     d: float,
     box: NDArray[np.float32],
 ) -> bool:
-    """Hang `slot`, with `box` in its entries, in the cells of `level` that (a, b, c, d) touches."""
+    """Post `slot`, with `box` in its entries, in the cells of `level` that (a, b, c, d) touches."""
     row = word_row(ix, word)
     ix.words[row, LEVELS] |= np.uint64(1) << np.uint64(level)
     ix.meta[USED] |= np.int64(1) << level

@@ -9,12 +9,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.index.arena import Storage
-from nearcast.index.base import Changes, Work
+from nearcast.kernels import blocks
 from nearcast.kernels import results as rs
 from nearcast.kernels.ragged import gather, places
 from nearcast.kernels.slots import Controls
+from nearcast.wire.changes import Changes, Work
 from nearcast.wire.tables import (
-    RESULTS,
+    NEAREST,
     ObjectColumns,
     list_column,
     lists,
@@ -33,14 +34,12 @@ class ResultStore:
         self.storage = storage
 
     def load(self) -> None:
-        """Take up what the storage holds."""
+        """Attach what the storage holds."""
         self._meta = self.storage.array("results.meta", np.int64, 1, rs.META)
-        if self._meta[rs.TOP] == 0:
-            self._meta[rs.FREE :] = -1
         self._dirty = np.empty(0, np.int32)
         self._chunks: list[tuple[NDArray[np.int64], NDArray[np.float64]]] = []
         self._out = (np.empty((0, 5), np.int64), np.empty(0))
-        self._told = 0  # changes of the last batch: about as many may come again
+        self._reported = 0  # changes of the last batch: about as many may come again
         self._attach()
 
     def _attach(self) -> None:
@@ -94,7 +93,7 @@ class ResultStore:
         """Make ready for the objects of a batch."""
         self._reserve_dirty(slots)
         self._objects = objects
-        self._renew_out(max(self._told * 5 // 4, 4096))
+        self._renew_out(max(self._reported * 5 // 4, 4096))
 
     def _reserve_dirty(self, slots: int) -> None:
         """Room to note every slot; not in the storage, since only one batch needs it."""
@@ -110,7 +109,7 @@ class ResultStore:
         self._reserve_names()
 
     def _reserve_names(self) -> None:
-        """Names of all objects of the batch may have to be kept, each once an interruption."""
+        """Room for the names of all objects of the batch, each once per interruption."""
         o = self._objects
         need = int(self._meta[rs.NAMES_TOP]) + len(o.id_bytes) + 2 * len(o.order) + 2048
         self.storage.array("results.names", np.uint8, 1, need)
@@ -135,24 +134,24 @@ class ResultStore:
         n = int(self._meta[rs.OUT_TOP])
         self._chunks.append((self._out[0][:n], self._out[1][:n]))
 
-    def reserve_bulk(self, first: int, telling: bool) -> None:
-        """Room for full results of all slots from `first` on, and for telling them."""
+    def reserve_bulk(self, first: int, reporting: bool) -> None:
+        """Room for full results of all slots from `first` on, and for reporting them."""
         k = np.minimum(self.state.rows[first:, rs.K], len(self._objects.order))
         room = 1 << np.ceil(np.log2(np.maximum(k, 1))).astype(np.int64)
-        pool = int(self._meta[rs.TOP] + room.sum())
+        pool = int(self._meta[blocks.TOP] + room.sum())
         self.storage.array("results.pool", np.int64, rs.ENTRY, pool)
         self._reserve_names()
-        if telling:
+        if reporting:
             self._set_aside()
             self._renew_out(int(k.sum()) + 1)
 
     def changes(self, clock: NDArray[np.int64], work: Work, bulk: bool) -> Changes:
-        """All that was told since `open`, in the order of the log."""
+        """All that was reported since `open`, in the order of the log."""
         self._set_aside()
         rows = np.concatenate([c[0] for c in self._chunks])
         distance = np.concatenate([c[1] for c in self._chunks])
         self._chunks = []
-        self._told = min(len(rows), _CHUNK)
+        self._reported = min(len(rows), _CHUNK)
         order, moment = rows[:, 0], rows[:, 3]
         by_time = order < 0
         if np.any(by_time) or bulk:
@@ -184,22 +183,22 @@ class ResultStore:
     # -- export ------------------------------------------------------------------------------
 
     def changed(self) -> pa.RecordBatch:
-        """RESULTS of the slots that changed in this batch."""
+        """NEAREST of the slots that changed in this batch."""
         return self.table(np.sort(self._dirty[: self._meta[rs.DIRTY_TOP]]).astype(np.int64))
 
     def table(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
-        """RESULTS of slots."""
+        """NEAREST of slots."""
         first = self.state.rows[slots, rs.LIST]
         lengths = self.state.half[slots, rs.LENGTH].astype(np.int64)
         offsets, entries = places(first, lengths)
         pool, names = self.state.pool, self.state.names
-        # Only where there is a window does anybody ask when an object came.
+        # Only a window needs the time at which an object came.
         windowed = np.repeat(self.state.rows[slots, rs.WINDOW] > 0, lengths)
         room = np.repeat(self.state.half[slots, rs.ROOM].astype(np.int64), lengths)
         more = np.where(windowed, entries + room, 0)
         starts = pool[entries, rs.NAME]
         sizes = names[starts].astype(np.int64) | (names[starts + 1].astype(np.int64) << 8)
-        types = [f.type for f in RESULTS]
+        types = [f.type for f in NEAREST]
         objects = string_column(*gather(names, starts + 2, sizes))
         return pa.RecordBatch.from_arrays(
             [
@@ -209,11 +208,11 @@ class ResultStore:
                 list_column(offsets, np.where(windowed, pool[more, rs.OUTLIVED], 0), types[3]),
                 pa.LargeListArray.from_arrays(pa.array(offsets), objects, type=types[4]),
             ],
-            schema=RESULTS,
+            schema=NEAREST,
         )
 
     def restore(self, results: pa.RecordBatch) -> None:
-        """Put RESULTS in place."""
+        """Put NEAREST in place."""
         if results.num_rows == 0:
             return
         slots = numbers(results["slot"])
@@ -227,7 +226,7 @@ class ResultStore:
         need = int(self._meta[rs.NAMES_TOP]) + len(name_bytes) + 2 * len(times) + 1
         self.storage.array("results.names", np.uint8, 1, need)
         longest = int(np.diff(offsets).max(initial=1))
-        pool = int(self._meta[rs.TOP]) + 4 * len(times) + 4 * longest
+        pool = int(self._meta[blocks.TOP]) + 4 * len(times) + 4 * longest
         self.storage.array("results.pool", np.int64, rs.ENTRY, pool)
         self._reserve_dirty(int(slots.max()) + 1)
         self._attach()

@@ -1,69 +1,66 @@
 """`scan`: every object against every subscription, in plain Python. The oracle and the baseline.
 
-It reads like SPEC section 4 and calls `model.predicate.matches`, the one definition; it is slow on
-purpose. Words are hashes here as everywhere behind the wire.
+It works by the kind's own definition (`model.standing`); it is slow on purpose. Words are hashes
+here as everywhere behind the wire.
 """
 
 from __future__ import annotations
 
 import pickle
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.index.arena import Storage
-from nearcast.index.base import ENTER, LEAVE, MATCH, Changes, LocalIndex, Texts, Work
-from nearcast.kernels.program import TAG_AND, TAG_NOT, TAG_OR
-from nearcast.kernels.slots import FORMER, REGION_CODE, REPORTS, SUBSCRIBE, UNSUBSCRIBE
-from nearcast.model.expression import And, Expression, Word, from_postfix
-from nearcast.model.predicate import matches
-from nearcast.model.query import KnnQuery, RangeQuery
-from nearcast.model.region import decode
-from nearcast.model.space import Space, distance
-from nearcast.wire.tables import CONTROLS, KIND_CODES, RESULTS, ObjectColumns, table_of
-
-_OPERATORS = {int(TAG_AND): "and", int(TAG_OR): "or", int(TAG_NOT): "not"}
+from nearcast.index.base import LocalIndex
+from nearcast.kernels.slots import FORMER, REPORTS, SUBSCRIBE, UNSUBSCRIBE
+from nearcast.model.space import Space
+from nearcast.model.standing import Change, Seen, Standing
+from nearcast.wire.carried import Carried
+from nearcast.wire.changes import Changes, Texts, Work
+from nearcast.wire.kind import Event
+from nearcast.wire.tables import ObjectColumns, empty
 
 
-def expression_of(program: list[int]) -> Expression:
-    """The expression over word hashes that a program stands for."""
-    if all(token & 3 == 0 for token in program):
-        return And(tuple(Word(token) for token in program))
-    return from_postfix(
-        [(_OPERATORS[token & 3], token >> 2) if token & 3 else ("word", token) for token in program]
-    )
+class Defined(Protocol):
+    """As much of a kind as the scan must know."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of its subscriptions."""
+
+    @property
+    def results_schema(self) -> pa.Schema:
+        """The columns of its results."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What it reports."""
+
+    def standing(self, row: dict[str, Any], space: Space) -> Standing:
+        """A subscription of a row of `schema`."""
 
 
 class Name(bytes):
-    """The id of one object. Two objects of one id are two names: `net` must tell them apart."""
-
-
-@dataclass(slots=True)
-class Entry:
-    """An object in a knn result."""
-
-    distance: float
-    time: int
-    object: bytes
+    """The id of one object. Two objects of one id are two names: `net` must not confuse them."""
 
 
 @dataclass(slots=True)
 class Sub:
-    """A subscription, its row of CONTROLS, and what it holds."""
+    """A subscription, its row of the kind's table, and what it holds."""
 
-    row: dict[str, Any]  # of CONTROLS
-    query: RangeQuery | KnnQuery
+    row: dict[str, Any]
+    standing: Standing
     start: int
     end: int
     born: int = 0
     # (objects before it, how far time had come, end until then) of each end in this batch
     ends: list[tuple[int, int, int]] = field(default_factory=list)
     live: bool = True
-    entries: list[Entry] = field(default_factory=list)  # knn: all it saw, nearest first
     changed: bool = False
 
     def sees(self, i: int, time: int, until: int) -> bool:
@@ -72,21 +69,27 @@ class Sub:
         return self.live and i >= self.born and self.start <= time and until < end
 
     def lives_at(self, moment: int) -> bool:
-        """Whether it tells what happens at a moment that has passed."""
+        """Whether it reports what happens at a moment that has passed."""
         end = next((old for _, clock, old in self.ends if moment <= clock), self.end)
         return self.live and moment < end
+
+
+Row = tuple[int, int, Change]  # number of the object, slot, what changed
 
 
 class Scan(LocalIndex):
     """All subscriptions in a list."""
 
     name = "scan"
-    kinds = ("range", "knn")
     paper = "baseline"
     about = "every object against every subscription, in plain Python: the oracle"
 
-    def __init__(self, kind: str, space: Space, storage: Storage) -> None:
-        super().__init__(kind, space, storage)
+    def __init__(self, kind: Defined, space: Space, storage: Storage) -> None:
+        self.kind = kind
+        self.controls, self.results = kind.schema, kind.results_schema
+        self._codes = {event.name: code for code, event in enumerate(kind.events)}
+        self._carried = Carried()
+        super().__init__(space, storage)
         self.load()
 
     def load(self) -> None:
@@ -98,6 +101,7 @@ class Scan(LocalIndex):
         }
 
     def close(self) -> None:
+        self._carried = Carried()
         for sub in self._subs:
             sub.born, sub.changed = 0, False
             sub.ends.clear()
@@ -113,27 +117,21 @@ class Scan(LocalIndex):
 
     def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:
         for row, before in zip(controls.to_pylist(), at.tolist(), strict=True):
-            begins = row["op"] == SUBSCRIBE and row["kind"] == KIND_CODES[self.kind]
             if row["flags"] & FORMER:  # moved or restored: all that could end it has done so
-                self._subs.append(Sub(row, self._query(row), row["time"], row["end"], before))
+                self._subs.append(self._sub(row, before))
                 continue
             old = self._latest.get(row["id"])
             if old is not None and row["time"] < old.end:
                 old.ends.append((before, row["clock"], old.end))
                 old.end = row["time"]
-            if begins:
-                sub = Sub(row, self._query(row), row["time"], row["end"], before)
-                self._subs.append(sub)
-                self._latest[row["id"]] = sub
+            if row["op"] == SUBSCRIBE:
+                self._subs.append(self._sub(row, before))
+                self._latest[row["id"]] = self._subs[-1]
             elif row["op"] != UNSUBSCRIBE:  # the id means a subscription of another index now
                 self._latest.pop(row["id"], None)
 
-    def _query(self, row: dict[str, Any]) -> RangeQuery | KnnQuery:
-        where = expression_of(row["program"])
-        numbers: list[float] = row["region"]
-        if self.kind == "knn":
-            return KnnQuery(numbers[0], numbers[1], row["k"], where, row["window"] or None)
-        return RangeQuery(decode(row["flags"] & REGION_CODE, numbers), where)
+    def _sub(self, row: dict[str, Any], before: int) -> Sub:
+        return Sub(row, self.kind.standing(row, self.space), row["time"], row["end"], before)
 
     def drop(self, slots: NDArray[np.int64]) -> None:
         for slot in slots.tolist():
@@ -142,97 +140,68 @@ class Scan(LocalIndex):
 
     # -- objects -----------------------------------------------------------------------------
 
+    def carry(self, carried: Carried) -> None:
+        self._carried = carried
+
     def match(
         self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
     ) -> Changes:
-        o = objects
-        told: list[tuple[int, int, int, int, float, bytes]] = []
-        for i, row in enumerate(o.order.tolist()):
-            words = set(o.words[o.word_offsets[row] : o.word_offsets[row + 1]].tolist())
-            name = Name(o.id_bytes[o.id_offsets[row] : o.id_offsets[row + 1]].tobytes())
-            x, y, time = float(o.x[row]), float(o.y[row]), int(o.time[row])
-            until = int(o.until[row])
+        del net  # every change is reported
+        found: list[Row] = []
+        for i, row in enumerate(objects.order.tolist()):
+            o, until = _seen(objects, self._carried, row, int(clock[i])), int(objects.until[row])
             for slot, sub in enumerate(self._subs):
-                self._let_go(slot, sub, int(clock[i]), clock, told)
-                if sub.sees(i, time, until) and matches(self.space, sub.query, x, y, words):
-                    self._take(i, slot, sub, x, y, time, int(clock[i]), name, told)
+                self._pass_time(slot, sub, o.now, clock, found)
+                if sub.sees(i, o.time, until) and sub.standing.matches(o):
+                    found += [(i, slot, change) for change in sub.standing.offer(o)]
+                    sub.changed = True
         for slot, sub in enumerate(self._subs):
-            self._let_go(slot, sub, now, clock, told)
-        work = Work(len(o.order) * len(self._subs), 0, len(o.order) * len(self._subs))
-        return _changes(told, work)
+            self._pass_time(slot, sub, now, clock, found)
+        pairs = len(objects.order) * len(self._subs)
+        return self._changes(found, Work(pairs, 0, pairs))
 
-    def _take(
-        self,
-        i: int,
-        slot: int,
-        sub: Sub,
-        x: float,
-        y: float,
-        time: int,
-        now: int,
-        name: bytes,
-        told: list[tuple[int, int, int, int, float, bytes]],
+    @staticmethod
+    def _pass_time(
+        slot: int, sub: Sub, now: int, clock: NDArray[np.int64], found: list[Row]
     ) -> None:
-        """An object that `sub` sees and that matches."""
-        q = sub.query
-        if isinstance(q, RangeQuery):
-            told.append((i, slot, MATCH, time, 0.0, name))
-            return
-        if q.window and time + q.window <= now:
-            return
-        d = float(distance(self.space.code, q.x, q.y, x, y))
-        rank = bisect_right(sub.entries, d, key=lambda e: e.distance)
-        sub.entries.insert(rank, Entry(d, time, name))
-        sub.changed = True
-        if rank < q.k:
-            told.append((i, slot, ENTER, time, d, name))
-            if len(sub.entries) > q.k:
-                told.append((i, slot, LEAVE, time, 0.0, sub.entries[q.k].object))
-        if not q.window:
-            del sub.entries[q.k :]  # nothing ever leaves but for something nearer
-
-    def _let_go(
-        self,
-        slot: int,
-        sub: Sub,
-        now: int,
-        clock: NDArray[np.int64],
-        told: list[tuple[int, int, int, int, float, bytes]],
-    ) -> None:
-        """Moments up to `now` at which objects of a windowed result become too old."""
-        q = sub.query
-        if not isinstance(q, KnnQuery) or not q.window:
-            return
-        while sub.entries and (moment := min(e.time for e in sub.entries) + q.window) <= now:
-            before = sub.entries[: q.k]
-            sub.entries = [e for e in sub.entries if e.time + q.window > moment]
+        """Moments up to `now` at which time alone changes the result."""
+        while (moment := sub.standing.next_moment()) <= now:
+            changes = list(sub.standing.pass_moment(moment))
             sub.changed = True
-            i = bisect_left(clock.tolist(), moment)
             if sub.lives_at(moment):
-                after = sub.entries[: q.k]
-                for e in before:
-                    if not any(e is a for a in after):
-                        told.append((i, slot, LEAVE, moment, 0.0, e.object))
-                for e in after:
-                    if not any(e is b for b in before):
-                        told.append((i, slot, ENTER, moment, e.distance, e.object))
+                i = bisect_left(clock.tolist(), moment)
+                found += [(i, slot, change) for change in changes]
+
+    def _changes(self, found: list[Row], work: Work) -> Changes:
+        """Columns; what time did comes before the first object that is not earlier."""
+        names = {id(c.object): c.object for _, _, c in found}
+        ends = np.cumsum([len(name) for name in names.values()], dtype=np.int64)
+        place = {
+            key: int(end) - len(name) for (key, name), end in zip(names.items(), ends, strict=True)
+        }
+        return Changes(
+            np.array([i for i, _, _ in found], np.int64),
+            np.array([slot for _, slot, _ in found], np.int64),
+            np.array([self._codes[c.event] for _, _, c in found], np.uint8),
+            np.array([c.time for _, _, c in found], np.int64),
+            np.array([c.value or 0.0 for _, _, c in found], np.float64),
+            np.array([place[id(c.object)] for _, _, c in found], np.int64),
+            np.array([len(c.object) for _, _, c in found], np.int64),
+            np.frombuffer(b"".join(names.values()), np.uint8),
+            work,
+        )
 
     # -- results and export ------------------------------------------------------------------
 
     def _results(self, slots: list[int], first: int | None = None) -> pa.RecordBatch:
         rows = []
         for n, slot in enumerate(slots):
-            entries = self._subs[slot].entries
-            rows.append(
-                (
-                    slot if first is None else first + n,
-                    [e.distance for e in entries],
-                    [e.time for e in entries],
-                    [0] * len(entries),
-                    [e.object for e in entries],
-                )
-            )
-        return table_of(rows, RESULTS)
+            held = self._subs[slot].standing.held()
+            if held is not None:
+                rows.append({"slot": slot if first is None else first + n, **held})
+        if not rows:
+            return empty(self.results)
+        return pa.RecordBatch.from_pylist(rows, schema=self.results)
 
     def changed(self) -> pa.RecordBatch:
         return self._results([n for n, s in enumerate(self._subs) if s.changed])
@@ -240,14 +209,13 @@ class Scan(LocalIndex):
     def restore(self, results: pa.RecordBatch) -> None:
         for row in results.to_pylist():
             sub = self._subs[row["slot"]]
-            columns = (row["distance"], row["time"], row["object"])
-            sub.entries = [Entry(d, t, Name(o)) for d, t, o in zip(*columns, strict=True)]
+            sub.standing.hold(_named(row))
             sub.changed = True
 
     def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         subs = [self._subs[slot] for slot in slots.tolist()]
         rows = [{**s.row, "time": s.start, "end": s.end, "flags": self._flags(s)} for s in subs]
-        controls = pa.RecordBatch.from_pylist(rows, schema=CONTROLS)
+        controls = pa.RecordBatch.from_pylist(rows, schema=self.controls)
         return controls, self._results(slots.tolist(), 0)
 
     def _flags(self, sub: Sub) -> int:
@@ -277,23 +245,20 @@ class Scan(LocalIndex):
         return np.array([f & REPORTS != 0 for f in flags], bool)
 
 
-def _changes(told: list[tuple[int, int, int, int, float, bytes]], work: Work) -> Changes:
-    """Columns from rows; what time did comes before the first object that is not earlier."""
-    columns = list(zip(*told, strict=True)) or [()] * 6
-    order = np.array(columns[0], np.int64)
-    names = {id(name): name for name in columns[5]}
-    ends = np.cumsum([len(name) for name in names.values()], dtype=np.int64)
-    place = {
-        key: int(end) - len(name) for (key, name), end in zip(names.items(), ends, strict=True)
+def _seen(o: ObjectColumns, carried: Carried, row: int, now: int) -> Seen:
+    """An object as subscriptions see it."""
+    words = carried.words(row, o.word_offsets, o.words)
+    rank = -1 if carried.ranks is None else int(carried.ranks[row])
+    name = Name(o.id_bytes[o.id_offsets[row] : o.id_offsets[row + 1]].tobytes())
+    x, y = float(o.x[row]), float(o.y[row])
+    return Seen(name, int(o.time[row]), x, y, words, now, rank, carried.texts)
+
+
+def _named(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of results whose ids of objects are names."""
+    return {
+        key: [Name(v) if isinstance(v, bytes) else v for v in value]
+        if isinstance(value, list)
+        else value
+        for key, value in row.items()
     }
-    return Changes(
-        order,
-        np.array(columns[1], np.int64),
-        np.array(columns[2], np.uint8),
-        np.array(columns[3], np.int64),
-        np.array(columns[4], np.float64),
-        np.array([place[id(name)] for name in columns[5]], np.int64),
-        np.array([len(name) for name in columns[5]], np.int64),
-        np.frombuffer(b"".join(names.values()), np.uint8),
-        work,
-    )

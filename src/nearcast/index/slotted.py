@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nearcast.index.base import Asked, Boxes, LocalIndex, Texts
-from nearcast.index.results import ResultStore
+from nearcast.index.base import Boxes, LocalIndex, WantedWords
 from nearcast.kernels import slots as sl
 from nearcast.kernels.ragged import frozen, gather
-from nearcast.wire.tables import (
-    CONTROLS,
-    KIND_CODES,
-    NEVER,
-    RESULTS,
-    empty,
-    list_column,
-    string_column,
-)
+from nearcast.wire.changes import Texts
+from nearcast.wire.tables import CONTROLS, NEVER, empty, list_column, string_column
+
+Runs = tuple[NDArray[np.int64], NDArray[np.float64]]  # offsets, numbers
 
 _KEPT = sl.REGION_CODE | sl.REPORTS | sl.CONJUNCTION | sl.PARITY  # flags that move with a row
 
@@ -30,7 +25,6 @@ class SlottedIndex(LocalIndex):
     _slots: sl.Slots
     _slots_meta: NDArray[np.int64]
     _ends: NDArray[np.int64]
-    _results: ResultStore | None
 
     def __len__(self) -> int:
         return int(self._slots_meta[sl.COUNT])
@@ -58,19 +52,17 @@ class SlottedIndex(LocalIndex):
         boxes = region + half[:, sl.REGION]
         box_lengths = ((flags >> sl.BOXES_SHIFT) & sl.BOXES_MASK) * 4
         id_lengths = flags >> sl.ID_SHIFT
-        words, reals = CONTROLS.field("program").type, CONTROLS.field("region").type
-        k, window = self._results.settings(slots) if self._results else (np.zeros(n, np.int64),) * 2
+        words = CONTROLS.field("program").type
         heap, numbers_ = self._slots.heap, self._slots.reals
+        regions = gather(numbers_, region, half[:, sl.REGION])
+        own = self._own_columns(slots, regions, gather(numbers_, boxes, box_lengths))
         controls = pa.RecordBatch.from_arrays(
             [
                 pa.array(np.arange(n)),
                 pa.array(np.full(n, sl.SUBSCRIBE, np.uint8)),
-                pa.array(np.full(n, KIND_CODES[self.kind], np.uint8)),
                 pa.array(rows[:, sl.START]),
                 pa.array(rows[:, sl.END]),
                 pa.array(np.full(n, NEVER)),
-                pa.array(k),
-                pa.array(window),
                 pa.array(
                     np.where(
                         sl.known(self._slots)[slots], flags & _KEPT, flags & _KEPT | sl.FORMER
@@ -82,19 +74,22 @@ class SlottedIndex(LocalIndex):
                 ),
                 list_column(*gather(heap, body, half[:, sl.PROGRAM]), words),
                 list_column(*gather(heap, cover, half[:, sl.COVER]), words),
-                list_column(*gather(numbers_, region, half[:, sl.REGION]), reals),
-                list_column(*gather(numbers_, boxes, box_lengths), reals),
+                *own,
             ],
-            schema=CONTROLS,
+            schema=self.controls,
         )
-        results = empty(RESULTS)
-        if self._results:
-            results = self._results.table(slots)
-            results = results.set_column(0, RESULTS.field("slot"), pa.array(np.arange(n)))
-            results = results.filter(pc.greater(pc.list_value_length(results["distance"]), 0))
-        return controls, results
+        return controls, self._result_rows(slots)
 
-    def asked(self, slots: NDArray[np.int64]) -> Asked:
+    @abstractmethod
+    def _own_columns(self, slots: NDArray[np.int64], regions: Runs, boxes: Runs) -> list[pa.Array]:
+        """The columns of the shape, of slots with these regions and outer boxes."""
+
+    def _result_rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
+        """Results of slots, which are numbered from 0 in them."""
+        del slots  # a subclass may keep results; by default there are none
+        return empty(self.results)
+
+    def wanted_words(self, slots: NDArray[np.int64]) -> WantedWords:
         half = self._slots.half[slots].astype(np.int64)
         conjunction: NDArray[np.bool_] = half[:, sl.FLAGS] & sl.CONJUNCTION != 0
         body, program, cover = (

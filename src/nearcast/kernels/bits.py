@@ -1,4 +1,4 @@
-"""A bit a slot, in 64-bit words."""
+"""One bit per slot, in 64-bit words."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def is_set(bits: NDArray[np.uint64], slot: int) -> bool:
 
 
 @njit(lean=True, forceinline=True)
-def ask_bit(bits: NDArray[np.uint64], slot: int) -> None:
-    """Ask for what `is_set` will read."""
+def fetch_bit(bits: NDArray[np.uint64], slot: int) -> None:
+    """Prefetch what `is_set` will read."""
     prefetch(bits, slot >> _SIX)
 
 

@@ -1,4 +1,4 @@
-"""Square cells of any size, without bounds: 4^n units a side, aligned at zero.
+"""Square cells of any size, without bounds: sides of 4^n units, aligned at zero.
 
 A box goes to the level whose cells are at least twice its longer side, so it touches one to four
 of them (1.6 on average); level ROOT is one cell for everything. Numbers need no scaling to a

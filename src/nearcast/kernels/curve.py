@@ -41,4 +41,5 @@ def _cells(v: NDArray[np.float64]) -> NDArray[np.uint64]:
     """SIDE equal cells from the least to the largest; halves, as these may be far apart."""
     low, high = v.min() / 2, v.max() / 2
     scaled = (v / 2 - low) / max(high - low, np.finfo(float).tiny) * SIDE
-    return np.minimum(scaled, SIDE - 1).astype(np.uint64)
+    cells: NDArray[np.uint64] = np.minimum(scaled, SIDE - 1).astype(np.uint64)
+    return cells

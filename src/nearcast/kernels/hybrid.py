@@ -1,7 +1,7 @@
 """Parquet's encodings of codes and strings, on flat arrays.
 
 Codes: the RLE / bit-packing hybrid (github.com/apache/parquet-format, Encodings.md). A run of eight
-or more equal codes is told once, the rest is packed, eight at a time, lowest bit first.
+or more equal codes is written once, the rest is packed, eight at a time, lowest bit first.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WORD = np.uint64(32)
 def pack(codes: NDArray[np.int32], width: int) -> NDArray[np.uint8]:
     """The hybrid of `codes`, each of at most `width` bits."""
     groups = -(-len(codes) // _GROUP)
-    # Between runs there is packed at least a group, and each has a head of at most five bytes.
+    # Between two runs lies at least one packed group, and each has a head of at most five bytes.
     out = np.empty(groups * (width + 10 + (width + 7) // 8) + 16, np.uint8)
     return out[: _pack(frozen(codes), width, out)]
 
@@ -36,7 +36,7 @@ def _run(codes: NDArray[np.int32], start: int) -> int:
 
 @njit(lean=True)
 def _head(out: NDArray[np.uint8], at: int, number: int) -> int:
-    """Write a number, seven bits a byte; where it ends."""
+    """Write a number, seven bits per byte; where it ends."""
     left = np.uint64(number)
     while left > np.uint64(0x7F):
         out[at] = np.uint8(left & np.uint64(0x7F) | np.uint64(0x80))

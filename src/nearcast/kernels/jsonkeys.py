@@ -1,7 +1,7 @@
 """When the events of JSON lines happen, without decoding them: enough to plan a replay.
 
-A small scanner that knows strings, escapes and nesting. Whatever is not plainly an integer `time`
-and a known `op` at the top of an object is left to the real decoder (status SLOW).
+A small scanner that knows strings, escapes and nesting. A line without a plain integer `time` and a
+known `op` at the top of its object is left to the real decoder (status SLOW).
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,9 @@ class Lines(NamedTuple):
     """n notifications; strings as places in byte arrays."""
 
     event: NDArray[np.uint8]
+    phrases: Bytes  # per event, in blocks: from the subscription's id to the object's (`phrases`)
+    phrase_starts: Places
+    phrase_lengths: Places
     time: NDArray[np.int64]
     text: Bytes  # of subscriptions
     id_starts: Places
@@ -25,24 +29,38 @@ class Lines(NamedTuple):
     names: Bytes  # of objects
     name_starts: Places
     name_lengths: Places
-    numbers: Bytes  # distances as JSON numbers; empty where there is none
+    value: Bytes  # `,"…":`, the name of the value that some events carry
+    numbers: Bytes  # the values as JSON numbers; empty where there is none
     number_offsets: Places
 
 
 _ID = np.frombuffer(b'{"id":"', np.uint8)
-_OBJECT = np.frombuffer(b'","object":"', np.uint8)
 _TIME = np.frombuffer(b'","time":', np.uint8)
-_DISTANCE = np.frombuffer(b',"distance":', np.uint8)
 _END = np.frombuffer(b"}\n", np.uint8)
-_EVENTS = np.frombuffer(b'","event":"match","event":"enter","event":"leave', np.uint8)
-_EVENT = 16  # bytes of each
 _DIGITS = 20  # at most, of a time
+_BLOCK = 16  # bytes that one instruction copies
+
+
+def phrases(events: Iterable[str]) -> tuple[Bytes, Places, Places]:
+    """`","event":"…","object":"` of each event, in whole blocks; where each starts, its length."""
+    texts = [b'","event":"' + event.encode() + b'","object":"' for event in events]
+    blocks = [text + bytes(-len(text) % _BLOCK) for text in texts]
+    starts = np.cumsum([0, *(len(block) for block in blocks[:-1])])
+    return np.frombuffer(b"".join(blocks), np.uint8), starts, np.array([len(t) for t in texts])
 
 
 @njit
 def _copy(out: Bytes, top: int, data: Bytes, start: int, length: int) -> int:
     for i in range(length):
         out[top + i] = data[start + i]
+    return top + length
+
+
+@njit
+def _copy_blocks(out: Bytes, top: int, data: Bytes, start: int, length: int) -> int:
+    """The same in whole blocks: the next bytes overwrite what is too much, or it is spare."""
+    for i in range(0, length, _BLOCK):
+        _copy(out, top + i, data, start + i, _BLOCK)
     return top + length
 
 
@@ -65,8 +83,8 @@ def _integer(out: Bytes, top: int, value: int) -> int:
 
 @njit
 def size(n: Lines) -> int:
-    """No more bytes than this are needed for all lines."""
-    fixed = len(_ID) + _EVENT + len(_OBJECT) + len(_TIME) + len(_DISTANCE) + len(_END) + _DIGITS
+    """How many bytes all lines take, at most."""
+    fixed = len(_ID) + len(n.phrases) + len(_TIME) + len(n.value) + len(_END) + _DIGITS
     total = len(n.event) * fixed + n.number_offsets[len(n.event)]
     for i in range(len(n.event)):
         total += n.id_lengths[i] + n.tail_lengths[i] + n.name_lengths[i]
@@ -80,14 +98,14 @@ def write(n: Lines, out: Bytes) -> int:
     for i in range(len(n.event)):
         top = _copy(out, top, _ID, 0, len(_ID))
         top = _copy(out, top, n.text, n.id_starts[i], n.id_lengths[i])
-        top = _copy(out, top, _EVENTS, _EVENT * n.event[i], _EVENT)
-        top = _copy(out, top, _OBJECT, 0, len(_OBJECT))
+        e = n.event[i]
+        top = _copy_blocks(out, top, n.phrases, n.phrase_starts[e], n.phrase_lengths[e])
         top = _copy(out, top, n.names, n.name_starts[i], n.name_lengths[i])
         top = _copy(out, top, _TIME, 0, len(_TIME))
         top = _integer(out, top, n.time[i])
         length = n.number_offsets[i + 1] - n.number_offsets[i]
         if length > 0:
-            top = _copy(out, top, _DISTANCE, 0, len(_DISTANCE))
+            top = _copy(out, top, n.value, 0, len(n.value))
             top = _copy(out, top, n.numbers, n.number_offsets[i], length)
         top = _copy(out, top, n.text, n.id_starts[i] + n.id_lengths[i], n.tail_lengths[i])
         top = _copy(out, top, _END, 0, len(_END))

@@ -1,10 +1,10 @@
 """Posting lists in one growing pool, found through an open-addressing table.
 
-A list hangs on a 64-bit key (a word, or a word and a cell). An entry is five 32-bit numbers: the
-slot of a subscription and an outward-rounded box, so that most candidates are refused without a
-look at the subscription; a pool may be wider, for what its index wants to know besides. Lists grow
-by doubling; what they leave is reused by lists of that size.
-Entries that no longer hold are buried, and swept out when they are half of a list.
+There is one list per 64-bit key (a word, or a word and a cell). An entry is five 32-bit numbers:
+the slot of a subscription and an outward-rounded box, so that most candidates are refused without
+a look at the subscription. A pool may be wider, for what its index keeps besides. Lists grow by
+doubling (`kernels.blocks`). Entries that no longer hold are buried, and swept out when they are
+half of a list.
 """
 
 from __future__ import annotations
@@ -14,18 +14,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels import blocks
 from nearcast.kernels.prefetch import prefetch
 from nearcast.model.jit import njit
 
 ENTRY = 5  # int32 numbers of an entry: slot, minx, miny, maxx, maxy (float32 bits)
-CLASSES = 32
 
-# places in `meta`
-KEYS = 0  # keys in the table
-TOP = 1  # entries of the pool handed out so far
-LIVE = 2  # entries in lists
-FREE = 3  # .. FREE + CLASSES: heads of the lists of free blocks, by size class; -1 none
-META = FREE + CLASSES
+# places in `meta`, behind those of the pool's blocks (`kernels.blocks`)
+KEYS = blocks.META  # keys in the table
+LIVE = blocks.META + 1  # entries in lists
+META = blocks.META + 2
 
 
 class Postings(NamedTuple):
@@ -69,8 +67,8 @@ def find(table: NDArray[np.uint64], key: np.uint64) -> int:
 
 
 @njit(lean=True, forceinline=True)
-def ask_row(table: NDArray[np.uint64], key: np.uint64) -> None:
-    """Ask for what `find` will read."""
+def fetch_row(table: NDArray[np.uint64], key: np.uint64) -> None:
+    """Prefetch what `find` will read."""
     prefetch(table, home(len(table), key))
 
 
@@ -80,8 +78,8 @@ def stretch(table: NDArray[np.uint64], before: int) -> None:
 
     The rest of `table` is empty. Rows are in the order of their homes, and a longer table has all
     homes further down: so they are moved to its end, and from there, one after the other, to
-    their new homes, which never lie beyond the row that was just read. Memory is touched in order,
-    and hardly any that is new: for a second table of gigabytes that would take seconds.
+    their new homes, which never lie beyond the row that was just read. So memory is touched in
+    order, and hardly any of it is new: to fault in a second table of gigabytes would take seconds.
     """
     first = 0  # rows of the beginning may belong to the end, beyond which there was none
     while table[first, 0] != _NONE:
@@ -120,7 +118,7 @@ def _mark_of(marks: int, key: np.uint64) -> tuple[int, np.uint64]:
 
 @njit(lean=True)
 def marked(p: Postings, key: np.uint64) -> bool:
-    """Whether there may be a list of `key`: one bit a key, an eighth of the places set at most.
+    """Whether there may be a list of `key`: one bit per key, at most an eighth of the bits set.
 
     Most look-ups find nothing; this says so from a small part of the memory of the table.
     """
@@ -129,8 +127,8 @@ def marked(p: Postings, key: np.uint64) -> bool:
 
 
 @njit(lean=True, forceinline=True)
-def ask_mark(p: Postings, key: np.uint64) -> None:
-    """Ask for what `marked` will read."""
+def fetch_mark(p: Postings, key: np.uint64) -> None:
+    """Prefetch what `marked` will read."""
     prefetch(p.marks, _mark_of(len(p.marks), key)[0])
 
 
@@ -141,20 +139,6 @@ def mark_all(table: NDArray[np.uint64], marks: NDArray[np.uint64]) -> None:
         if table[i, 0] != _NONE:
             word, bit = _mark_of(len(marks), table[i, 0])
             marks[word] |= bit
-
-
-@njit(lean=True)
-def _take(p: Postings, size: int) -> int:
-    """First entry of a free block of 2^size entries, or -1 when the pool must grow."""
-    head = p.meta[FREE + size]
-    if head >= 0:
-        p.meta[FREE + size] = p.pool[head, 0]
-        return head
-    top = p.meta[TOP]
-    if top + (1 << size) > len(p.pool):
-        return -1
-    p.meta[TOP] = top + (1 << size)
-    return top
 
 
 @njit(lean=True)
@@ -173,7 +157,7 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> int
     """Append `slot` with `box` (float32[4]) to the list of `key`; its entry, -1: no room."""
     row = find(p.table, key)
     if row < 0:
-        first = _take(p, 0)
+        first = blocks.take(p.pool, p.meta, 0)
         if first < 0:
             return -1
         row = -1 - row
@@ -185,14 +169,13 @@ def add(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) -> int
     first, count = entries(p, row)
     size = room_class(p.table[row, 1])
     if count == 1 << size:
-        wider = _take(p, size + 1) if 2 * count < LONGEST else -1
+        wider = blocks.take(p.pool, p.meta, size + 1) if 2 * count < LONGEST else -1
         if wider < 0:
             return -1
         for i in range(count):
             for c in range(p.pool.shape[1]):
                 p.pool[wider + i, c] = p.pool[first + i, c]
-        p.pool[first, 0] = np.int32(p.meta[FREE + size])
-        p.meta[FREE + size] = first
+        blocks.give_back(p.pool, p.meta, first, size)
         first = wider
         size += 1
     p.pool[first + count, 0] = np.int32(slot)
@@ -220,8 +203,8 @@ def ends_with(p: Postings, key: np.uint64, slot: int, box: NDArray[np.float32]) 
 
 
 @njit(lean=True, forceinline=True)
-def ask_end(p: Postings, key: np.uint64) -> None:
-    """Ask for what `add` will write."""
+def fetch_end(p: Postings, key: np.uint64) -> None:
+    """Prefetch what `add` will write."""
     row = find(p.table, key)
     if row >= 0:
         first, count = entries(p, row)
@@ -236,8 +219,8 @@ def entries(p: Postings, row: int) -> tuple[int, int]:
 
 
 @njit(lean=True, forceinline=True)
-def ask_list(p: Postings, row: int) -> None:
-    """Ask for the beginning of a list that is read soon; the rest comes while that is read."""
+def fetch_list(p: Postings, row: int) -> None:
+    """Prefetch the beginning of a list that is read soon; the rest comes while that is read."""
     first, length = entries(p, row)
     for e in range(first, first + min(length, _BEGINNING), 2):  # a cache line has two or three
         prefetch(p.pool, e)
@@ -251,7 +234,7 @@ def bury(p: Postings, entry: int) -> None:
 
 @njit(lean=True)
 def buried(p: Postings, entry: int) -> bool:
-    """Whether an entry is there no more."""
+    """Whether an entry is buried."""
     return p.boxes[entry, 1] == np.float32(np.inf)
 
 

@@ -1,9 +1,9 @@
-"""Asking for memory before it is needed.
+"""Prefetching memory before it is needed.
 
 Most of the work of an index is waiting for memory, and a processor that waits for one load cannot
-look far ahead for the next. A prefetch is a load that nobody waits for: an `njit` function first
-asks for all that some hundred look-ups will need, and then reads it. Matching range subscriptions
-became more than twice as fast by it (`docs/measurements.md`).
+look far ahead for the next. A prefetch is a load that no instruction waits for: a function first
+prefetches all that some hundred look-ups will need, and then reads it. Matching regions became
+more than twice as fast by it (`docs/measurements.md`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["prefetch"]
 if TYPE_CHECKING:
 
     def prefetch(array: NDArray[Any], row: Any) -> None:
-        """Ask for the cache line where `row` of `array` begins. Nothing else happens."""
+        """Prefetch the cache line where `row` of `array` begins. Nothing else happens."""
 
 else:
     from llvmlite import ir
@@ -31,7 +31,7 @@ else:
 
     @intrinsic
     def prefetch(_typing, array, row):
-        """Ask for the cache line where `row` of `array` begins. Nothing else happens."""
+        """Prefetch the cache line where `row` of `array` begins. Nothing else happens."""
 
         def generate(context, builder, signature, arguments):
             values = context.make_array(signature.args[0])(context, builder, arguments[0])

@@ -116,7 +116,7 @@ def _sort(
 
 @njit
 def _link_empty(q: Quarters, node: int, bounds: NDArray[np.int64]) -> None:
-    """Let quarters without points lead where the one beside, above or below, or across does."""
+    """Link quarters without points to the one beside them, above or below, or across."""
     for p in range(4):
         if bounds[p] == bounds[p + 1]:
             for other in (p ^ 3, p ^ 2, p ^ 1):

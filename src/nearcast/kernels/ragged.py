@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from nearcast.kernels.prefetch import prefetch
 from nearcast.model.jit import njit
 
-_AHEAD = 16  # runs from asking for memory to reading it
+_AHEAD = 16  # runs from prefetching memory to reading it
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
     """A contiguous, read-only view (or copy) of `array`.
 
     Numba compiles a kernel anew for each mixture of writable, read-only and strided arguments:
-    what comes now from Arrow, now from an arena, is brought to one form first.
+    arrays that come from Arrow or from an arena are brought to one form first.
     """
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False

@@ -1,11 +1,11 @@
-"""Results of knn subscriptions: sorted lists in one pool, with or without a time window.
+"""Results of k nearest objects: sorted lists in one pool, with or without a time window.
 
 A list is sorted by (distance, order of arrival), so the object that was there first stays at equal
 distance. Without a window it holds the k nearest. With one it holds the k-skyband: an object that
 k others precede in the list and outlive can never be seen again and is dropped; the visible result
-is the first k. A change is told as (object number or -1, slot, event, distance, moment, name).
+is the first k. A change is reported as (object number or -1, slot, event, distance, moment, name).
 
-A list of `room` entries is a block of the pool, 16 bytes an entry: how near and which. A list with
+A list of `room` entries is a block of the pool, 16 bytes per entry: how near and which. A list with
 a window has a second block right behind it, with the time of each entry and how many outlive it.
 """
 
@@ -16,36 +16,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.kernels.postings import CLASSES
+from nearcast.kernels import blocks
 from nearcast.model.jit import njit
 
-# int64 columns of a knn row; X, Y, REACH are read as float64
+# int64 columns of a row; X, Y, REACH are read as float64
 X, Y, REACH, K, WINDOW, LIST = 0, 1, 2, 3, 4, 5
-# int32 columns of a knn row (the same memory)
+# int32 columns of a row (the same memory)
 LENGTH, ROOM, DIRTY = 12, 13, 14
-POSTED = 15  # the level of the lists that lead to it (index.balls)
+POSTED = 15  # the level of the lists that lead to it (index.balls.post)
 # columns of an entry; DISTANCE is read as float64
 DISTANCE, NAME = 0, 1
 # columns of its second half, `room` entries further on, where there is a window
 TIME, OUTLIVED = 0, 1
 ENTRY = 2
 
-# places in `meta`
-TOP = 0
-NAMES_TOP = 1
-WINDOWED = 2  # subscriptions with a window
-DIRTY_TOP = 3
-OUT_TOP = 4
-CLOSED = 5  # batches so far; a slot that changed in this one has the next number in DIRTY
-FREE = 6
-META = FREE + CLASSES
+# places in `meta`, behind those of the pool's blocks (`kernels.blocks`)
+NAMES_TOP = blocks.META
+WINDOWED = blocks.META + 1  # subscriptions with a window
+DIRTY_TOP = blocks.META + 2
+OUT_TOP = blocks.META + 3
+CLOSED = blocks.META + 4  # batches so far; a slot that changed in this one has the next in DIRTY
+META = blocks.META + 5
 
-ENTER, LEAVE = 1, 2
+ENTER, LEAVE = 0, 1
 DONE, NEED_POOL, NEED_OUT, NEED_LISTS = 0, 1, 2, 3
 
 
 class Results(NamedTuple):
-    """State of all knn results; all arrays but the last three may be memory-mapped."""
+    """State of all results; all arrays but the last three may be memory-mapped."""
 
     rows: NDArray[np.int64]  # [slots, 8]
     reals: NDArray[np.float64]  # the same memory
@@ -59,30 +57,15 @@ class Results(NamedTuple):
     out_distance: NDArray[np.float64]
 
 
-@njit(lean=True)
-def _block(r: Results, size: int) -> int:
-    head = r.meta[FREE + size]
-    if head >= 0:
-        r.meta[FREE + size] = r.pool[head, 0]
-        return head
-    top = r.meta[TOP]
-    if top + (1 << size) > len(r.pool):
-        return -1
-    r.meta[TOP] = top + (1 << size)
-    return top
-
-
 @njit(lean=True, forceinline=True)
 def make_room(r: Results, slot: int, need: int) -> bool:
-    """Let the list of `slot` hold `need` entries; False if the pool must grow first."""
+    """Make room for `need` entries in the list of `slot`; False if the pool must grow first."""
     room = np.int64(r.half[slot, ROOM])
     if need <= room:
         return True
     twice = 1 if r.rows[slot, WINDOW] > 0 else 0
-    size = 0
-    while (1 << size) < need:
-        size += 1
-    first = _block(r, size + twice)
+    size = blocks.size_for(need)
+    first = blocks.take(r.pool, r.meta, size + twice)
     if first < 0:
         return False
     old = r.rows[slot, LIST]
@@ -91,11 +74,7 @@ def make_room(r: Results, slot: int, need: int) -> bool:
         if twice:
             _copy(r, old + room + i, first + (1 << size) + i)
     if room > 0:
-        size_old = twice
-        while (1 << size_old) < room << twice:
-            size_old += 1
-        r.pool[old, 0] = r.meta[FREE + size_old]
-        r.meta[FREE + size_old] = old
+        blocks.give_back(r.pool, r.meta, old, blocks.size_for(room << twice))
     r.rows[slot, LIST] = first
     r.half[slot, ROOM] = np.int32(1 << size)
     return True
@@ -108,7 +87,7 @@ def _copy(r: Results, source: int, target: int) -> None:
 
 
 @njit(lean=True, forceinline=True)
-def tell(r: Results, i: int, slot: int, event: int, moment: int, name: int, dist: float) -> None:
+def report(r: Results, i: int, slot: int, event: int, moment: int, name: int, dist: float) -> None:
     """Add a change to `out`."""
     top = r.meta[OUT_TOP]
     r.out[top, 0] = i
@@ -167,10 +146,10 @@ def offer(r: Results, slot: int, i: int, dist: float, time: int, name: int) -> b
     pos = _place(r, first, length, dist)
     if pos >= k:
         return False
-    tell(r, i, slot, ENTER, time, name, dist)
+    report(r, i, slot, ENTER, time, name, dist)
     if length == k:
         length -= 1
-        tell(r, i, slot, LEAVE, time, r.pool[first + length, NAME], 0.0)
+        report(r, i, slot, LEAVE, time, r.pool[first + length, NAME], 0.0)
     put(r, first, length, pos, dist, name)
     r.half[slot, LENGTH] = np.int32(length + 1)
     touch(r, slot)
@@ -191,9 +170,9 @@ def _offer_windowed(r: Results, slot: int, i: int, dist: float, time: int, name:
     if outlived >= k:
         return False
     if pos < k:
-        tell(r, i, slot, ENTER, time, name, dist)
+        report(r, i, slot, ENTER, time, name, dist)
         if length >= k:
-            tell(r, i, slot, LEAVE, time, r.pool[first + k - 1, NAME], 0.0)
+            report(r, i, slot, LEAVE, time, r.pool[first + k - 1, NAME], 0.0)
     put(r, first, length, pos, dist, name)
     for j in range(length, pos, -1):
         _copy(r, more + j - 1, more + j)
@@ -214,7 +193,7 @@ def _offer_windowed(r: Results, slot: int, i: int, dist: float, time: int, name:
 
 @njit(lean=True)
 def next_moment(r: Results, slot: int) -> int:
-    """When the first entry of `slot`, which has a window, grows older than that."""
+    """When the first entry of `slot` grows older than its window."""
     more = r.rows[slot, LIST] + r.half[slot, ROOM]
     oldest = np.int64(1) << np.int64(62)
     for j in range(r.half[slot, LENGTH]):
@@ -223,10 +202,10 @@ def next_moment(r: Results, slot: int) -> int:
 
 
 @njit(lean=True)
-def expire(r: Results, slot: int, moment: int, telling: bool) -> None:
+def expire(r: Results, slot: int, moment: int, reporting: bool) -> None:
     """Take out what is too old at `moment`, the next one of `slot`.
 
-    The caller made room for two changes an entry. All that leave are told, then all that move up.
+    The caller made room for two changes per entry. What leaves is reported before what moves up.
     """
     k = r.rows[slot, K]
     first = r.rows[slot, LIST]
@@ -236,16 +215,16 @@ def expire(r: Results, slot: int, moment: int, telling: bool) -> None:
     visible = 0  # of those that stay, how many were visible
     for j in range(length):
         if r.pool[more + j, TIME] <= last:
-            if j < k and telling:
-                tell(r, -1, slot, LEAVE, moment, r.pool[first + j, NAME], 0.0)
+            if j < k and reporting:
+                report(r, -1, slot, LEAVE, moment, r.pool[first + j, NAME], 0.0)
         elif j < k:
             visible += 1
     kept = 0
     for j in range(length):
         if r.pool[more + j, TIME] > last:
-            if visible <= kept < k and telling:
+            if visible <= kept < k and reporting:
                 dist = r.distances[first + j, DISTANCE]
-                tell(r, -1, slot, ENTER, moment, r.pool[first + j, NAME], dist)
+                report(r, -1, slot, ENTER, moment, r.pool[first + j, NAME], dist)
             _copy(r, first + j, first + kept)
             _copy(r, more + j, more + kept)
             kept += 1

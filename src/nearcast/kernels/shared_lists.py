@@ -1,7 +1,7 @@
 """Lists of entries that several places may share: found by number, counted by references.
 
 An entry is as in `kernels.postings`: the slot of a subscription and an outward-rounded box. Lists
-grow by doubling; what they leave is reused by lists of that size.
+grow by doubling (`kernels.blocks`).
 """
 
 from __future__ import annotations
@@ -11,19 +11,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.kernels.postings import CLASSES, ENTRY
+from nearcast.kernels import blocks
+from nearcast.kernels.postings import ENTRY
 from nearcast.model.jit import njit
 
 # columns of a head
 FIRST, COUNT, ROOM, REFERENCES = 0, 1, 2, 3
-# places in `meta`
-HEADS = 0  # heads handed out so far
-FREE_HEAD = 1  # 1 + a free head, which leads to the next; 0: none
-TOP = 2  # entries of the pool handed out so far
-ENTRIES = 3  # in lists
-LONGEST = 4  # room of the longest list so far
-FREE = 5  # .. FREE + CLASSES: 1 + the first free block of a size, which leads to the next
-META = FREE + CLASSES
+# places in `meta`, behind those of the pool's blocks (`kernels.blocks`)
+HEADS = blocks.META  # heads handed out so far
+FREE_HEAD = blocks.META + 1  # 1 + a free head, which leads to the next; 0: none
+ENTRIES = blocks.META + 2  # in lists
+LONGEST = blocks.META + 3  # room of the longest list so far
+META = blocks.META + 4
 
 
 class Lists(NamedTuple):
@@ -36,39 +35,12 @@ class Lists(NamedTuple):
 
 
 @njit(lean=True)
-def _class_of(room: int) -> int:
-    size = 0
-    while (1 << size) < room:
-        size += 1
-    return size
-
-
-@njit(lean=True)
-def _block(s: Lists, size: int) -> int:
-    """First entry of a free block of 2^size; there must be one."""
-    head = s.meta[FREE + size]
-    if head > 0:
-        s.meta[FREE + size] = s.pool[head - 1, 0]
-        return head - 1
-    top = s.meta[TOP]
-    s.meta[TOP] = top + (1 << size)
-    return top
-
-
-@njit(lean=True)
-def _free(s: Lists, first: int, room: int) -> None:
-    size = _class_of(room)
-    s.pool[first, 0] = np.int32(s.meta[FREE + size])
-    s.meta[FREE + size] = first + 1
-
-
-@njit(lean=True)
 def fits(s: Lists, number: int) -> bool:
     """Whether one more entry has room in list `number`, without a longer pool."""
     room = np.int64(s.heads[number, ROOM])
-    if s.heads[number, COUNT] < room or s.meta[FREE + _class_of(room) + 1] > 0:
+    if s.heads[number, COUNT] < room:
         return True
-    return s.meta[TOP] + 2 * room <= len(s.pool)
+    return blocks.has_room(s.pool, s.meta, blocks.size_for(room) + 1)
 
 
 @njit(lean=True)
@@ -81,7 +53,7 @@ def make(s: Lists) -> int:
     else:
         number = s.meta[HEADS]
         s.meta[HEADS] = number + 1
-    s.heads[number, FIRST] = np.int32(_block(s, 0))
+    s.heads[number, FIRST] = np.int32(blocks.take(s.pool, s.meta, 0))
     s.heads[number, COUNT] = 0
     s.heads[number, ROOM] = 1
     s.heads[number, REFERENCES] = 1
@@ -94,11 +66,12 @@ def append(s: Lists, number: int, slot: int, box: NDArray[np.float32]) -> None:
     count, room = np.int64(s.heads[number, COUNT]), np.int64(s.heads[number, ROOM])
     first = np.int64(s.heads[number, FIRST])
     if count == room:
-        wider = _block(s, _class_of(room) + 1)
+        size = blocks.size_for(room)
+        wider = blocks.take(s.pool, s.meta, size + 1)
         for i in range(count):
             for c in range(ENTRY):
                 s.pool[wider + i, c] = s.pool[first + i, c]
-        _free(s, first, room)
+        blocks.give_back(s.pool, s.meta, first, size)
         first = wider
         s.heads[number, FIRST] = np.int32(wider)
         s.heads[number, ROOM] = np.int32(2 * room)
@@ -137,11 +110,12 @@ def remove(s: Lists, number: int, place: int) -> None:
 
 @njit(lean=True)
 def release(s: Lists, number: int) -> None:
-    """One place less refers to list `number`; it ends with the last one."""
+    """Drop one reference to list `number`; with the last one the list ends."""
     s.heads[number, REFERENCES] -= 1
     if s.heads[number, REFERENCES] > 0:
         return
     s.meta[ENTRIES] -= s.heads[number, COUNT]
-    _free(s, np.int64(s.heads[number, FIRST]), np.int64(s.heads[number, ROOM]))
+    size = blocks.size_for(np.int64(s.heads[number, ROOM]))
+    blocks.give_back(s.pool, s.meta, np.int64(s.heads[number, FIRST]), size)
     s.heads[number, FIRST] = np.int32(s.meta[FREE_HEAD])
     s.meta[FREE_HEAD] = number + 1

@@ -1,4 +1,4 @@
-"""Subscriptions as rows of 64 bytes: when they see, what they ask, how they are called.
+"""Subscriptions as rows of 64 bytes: when they see objects, what they match, their ids.
 
 A row (a *slot*) keeps the interval [start, end), the place of its body (program, cover words and
 region numbers, one run in `heap`) and of its text (id, then what notifications echo). Ids lead to
@@ -33,8 +33,8 @@ CONJUNCTION = 1 << 3
 LIVE = 1 << 4
 BOXES_SHIFT = 5  # how many boxes stand behind the region; 0: the region is its own box
 BOXES_MASK = 0x7
-FORMER = 1 << 8  # its id has come to mean something else: events about the id do not reach it
-PROVED = 1 << 9  # any list that leads to it proves its expression: see `_is_proved`
+FORMER = 1 << 8  # its id means another subscription by now: events about the id do not reach it
+PROVED = 1 << 9  # being found on a list already implies `where`: see `_is_proved`
 PARITY = 1 << 10  # of the strategy that placed it, where one follows another (routing.grid.both)
 ID_SHIFT = 11  # the id's length in bytes stands above
 
@@ -47,19 +47,19 @@ ENDS_TOP = 4
 CLOCK = 5  # objects matched so far, for stamps
 BATCH_FIRST = 6  # first slot of this batch
 LONGEST = 7  # tokens of the longest program
-SILENT = 8  # slots so far that do not tell what they see
+SILENT = 8  # slots so far that do not report what they see
 META = 9
 
 SUBSCRIBE = 0
 UNSUBSCRIBE = 1
-REPLACED = 2  # a subscription of this id begins in another index: end, and forget the id here
+REPLACED = 2  # another index gets a subscription of this id: end it, and forget the id here
 
 CHUNK = 10  # 2^this slots share a number of `latest`
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _FORGOTTEN = _LOW  # in place of a slot, in `ids`
 FOREVER = 2**62  # the end of what never ends
-_AHEAD = 4  # controls from asking for memory to reading it
+_AHEAD = 4  # controls from prefetching memory to reading it
 _LOOK = 16  # the same, where only a row is read
 
 
@@ -73,8 +73,8 @@ class Slots(NamedTuple):
     text: NDArray[np.uint8]
     ids: NDArray[np.uint64]  # [2ⁿ]: slot + 1 | the low half of an id's hash << 32; 0: free
     ends: NDArray[np.int64]  # [*, 5]: slot, first object after it, end until then, previous, clock
-    careful: NDArray[np.uint64]  # a bit a slot: it has an end, so `sees` must be asked
-    latest: NDArray[np.int64]  # a number a chunk of slots: the latest START so far
+    careful: NDArray[np.uint64]  # one bit per slot: it has an end, so `sees` must decide
+    latest: NDArray[np.int64]  # per chunk of slots: the latest START so far
     meta: NDArray[np.int64]
 
 
@@ -132,8 +132,8 @@ def find_id(
 
 
 @njit(lean=True, forceinline=True)
-def _ask_id(s: Slots, c: Controls, i: int) -> None:
-    """Ask for what `find_id` will read, step by step: each reads what an earlier one asked for."""
+def _fetch_id(s: Slots, c: Controls, i: int) -> None:
+    """Prefetch what `find_id` will read, step by step: each reads what an earlier one fetched."""
     mask = np.int64(len(s.ids) - 1)
     if i + 3 * _AHEAD < len(c.op):
         prefetch(s.ids, np.int64(c.id_hash[i + 3 * _AHEAD] & _LOW) & mask)
@@ -181,10 +181,10 @@ def _end(s: Slots, slot: int, time: int, at: int, clock: int) -> None:
 
 @njit
 def _is_proved(c: Controls, i: int) -> bool:
-    """Whether an object that holds a word which subscription `i` hangs under matches its words.
+    """Whether an object that holds a word that subscription `i` is posted under matches its words.
 
-    So it is with one word, and with an OR of words and nothing else: it hangs under all of them.
-    Then nobody need read the program again.
+    True for one word, and for a plain OR of words, which is posted under each of them. Then the
+    program need not be read again.
     """
     first, stop = c.program_offsets[i], c.program_offsets[i + 1]
     if c.flags[i] & CONJUNCTION:
@@ -259,7 +259,7 @@ def _append(s: Slots, c: Controls, i: int) -> int:
 def apply_controls(s: Slots, c: Controls) -> None:
     """Apply subscribes and unsubscribes in order. Room must have been made for all of them."""
     for i in range(len(c.op)):
-        _ask_id(s, c, i)
+        _fetch_id(s, c, i)
         if c.flags[i] & FORMER:  # moved or restored: all that could end it has done so
             _append(s, c, i)
             continue
@@ -279,7 +279,7 @@ def apply_controls(s: Slots, c: Controls) -> None:
 def sees(s: Slots, slot: int, i: int, time: int, until: int) -> bool:
     """SPEC section 4 for object number `i` of the batch: start <= `time`, `until` < end.
 
-    `until` is the object's time too, or later where it came too late to be waited for.
+    `until` is the object's time too, or later if the object came too late (`ObjectColumns.until`).
     """
     if i < s.half[slot, BORN] or time < s.rows[slot, START]:
         return False
@@ -295,9 +295,9 @@ def sees(s: Slots, slot: int, i: int, time: int, until: int) -> bool:
 
 @njit(lean=True)
 def settled(s: Slots, time: int) -> int:
-    """So many slots, the first ones, came before this batch and began by `time`.
+    """How many of the first slots came before this batch and began by `time`.
 
-    An object of then is seen by those of them that are not `careful`, and nobody need ask.
+    Those of them that are not `careful` see an object of that time, without a further look.
     """
     first = s.meta[BATCH_FIRST]
     if first == 0:
@@ -316,7 +316,7 @@ def settled(s: Slots, time: int) -> int:
 
 @njit(lean=True)
 def lives_at(s: Slots, slot: int, moment: int) -> bool:
-    """Whether `slot` tells what happens at `moment`, which passed before or in this batch."""
+    """Whether `slot` reports what happens at `moment`, which passed before or in this batch."""
     if moment < s.rows[slot, END]:
         return s.half[slot, FLAGS] & LIVE != 0
     link = s.half[slot, ENDS]
@@ -349,7 +349,7 @@ def drop_slots(s: Slots, slots: NDArray[np.int64]) -> None:
 
 @njit
 def reporting(s: Slots, slots: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the slots tell what they see."""
+    """Which of the slots report what they see."""
     out = np.empty(len(slots), np.bool_)
     for i in range(len(slots)):
         if i + _LOOK < len(slots):
@@ -374,7 +374,7 @@ def texts_of(s: Slots, slots: NDArray[np.int64]) -> NDArray[np.int64]:
 
 @njit
 def known(s: Slots) -> NDArray[np.bool_]:
-    """Which slots their ids lead to."""
+    """Which slots are still found by their ids."""
     out = np.zeros(s.meta[COUNT], np.bool_)
     for row in range(len(s.ids)):
         if s.ids[row] != np.uint64(0) and s.ids[row] & _LOW != _FORGOTTEN:

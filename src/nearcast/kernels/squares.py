@@ -7,7 +7,7 @@ import numpy as np
 from nearcast.model.jit import njit
 
 SMALLEST, LARGEST = -30, 40  # exponents of sides
-FAR = 2.0**52  # columns: further out, a column is not told from the next
+FAR = 2.0**52  # columns: further out, floats do not separate a column from the next
 _TINY = 1e-200
 _INVERSE = 2.0 ** -np.arange(SMALLEST, LARGEST + 1)
 

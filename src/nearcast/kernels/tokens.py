@@ -27,8 +27,8 @@ def _char_classes() -> tuple[Bytes, Bytes]:
     return lower, alnum
 
 
-_LOWER, _ALNUM = _char_classes()
-_SPACE = np.array([c < 128 and chr(c).isspace() for c in range(256)], np.uint8)
+LOWER, ALNUM = _char_classes()
+SPACE = np.array([c < 128 and chr(c).isspace() for c in range(256)], np.uint8)
 
 
 @njit
@@ -59,8 +59,8 @@ def _split_text(data: Bytes, start: int, stop: int, words: NDArray[np.uint64], t
     inside = False
     for i in range(start, stop):
         c = data[i]
-        if _ALNUM[c]:
-            h = hash_step(h, _LOWER[c])
+        if ALNUM[c]:
+            h = hash_step(h, LOWER[c])
             inside = True
         elif inside:
             words[top] = word_of(h)
@@ -76,15 +76,15 @@ def _split_text(data: Bytes, start: int, stop: int, words: NDArray[np.uint64], t
 @njit
 def _whole(data: Bytes, start: int, stop: int) -> np.uint64:
     """Hash of `data[start:stop]` in lower case without outer white space; 0 if nothing is left."""
-    while start < stop and _SPACE[data[start]]:
+    while start < stop and SPACE[data[start]]:
         start += 1
-    while stop > start and _SPACE[data[stop - 1]]:
+    while stop > start and SPACE[data[stop - 1]]:
         stop -= 1
     if start == stop:
         return np.uint64(0)
     h = HASH_START
     for i in range(start, stop):
-        h = hash_step(h, _LOWER[data[i]])
+        h = hash_step(h, LOWER[data[i]])
     return word_of(h)
 
 

@@ -5,8 +5,8 @@ Everything above this package agrees on its values, and nothing above it may def
 - `space`, `words`: positions and distance; how text becomes keywords.
 - `expression`: `where`, its grammar, its truth and the keywords that cover it.
 - `region`, `geometry`: what a region is; whether a position lies in it.
-- `query`, `events`, `notification`: what is asked, what happens, what is told.
-- `predicate`: whether an object satisfies a query. Indexes and routers may over-report against it,
+- `events`: what a log holds. `standing`: what a subscription means and which changes it reports.
+- `predicate`: whether a position lies in a region. Indexes and routers may over-report against it,
   never under-report.
 - `errors`: `Invalid` is what every refused value raises, with one line that says what to do.
 - `jit`: how compiled functions are declared, here and in `kernels`.

@@ -1,10 +1,19 @@
-"""What all parts of the command line share: its name, types of numbers."""
+"""What all parts of the command line share: its name, its parser, types of numbers."""
 
 from __future__ import annotations
 
 import argparse
+from typing import NoReturn
 
 PROG = "nearcast"
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit 2."""
+        self.exit(2, f"{PROG}: {message} (see {self.prog} --help)\n")
 
 
 def positive(text: str) -> int:

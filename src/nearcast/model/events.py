@@ -1,13 +1,12 @@
-"""The four events of a log (SPEC section 3). Times are integer milliseconds since the epoch."""
+"""The four events of a log (docs/spec.md section 3). Times are integer epoch milliseconds."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
 from nearcast.model.errors import Invalid, brief
-from nearcast.model.query import Query
 
 __all__ = [
     "MAX_ID_LENGTH",
@@ -37,6 +36,8 @@ class Publish:
     x: float
     y: float
     keywords: dict[str, int]
+    fields: dict[str, Any] = field(default_factory=dict)
+    """What answers may show of it, as it was published: at, time, text, keywords."""
 
     def __post_init__(self) -> None:
         _check_id(self.id)
@@ -55,7 +56,8 @@ class Subscribe:
     id: str
     time: int
     expires: int | None
-    query: Query
+    query: Any
+    """As its kind defines it (`nearcast.kinds`)."""
     owner: str | None = None
     meta: dict[str, Any] | None = None
 
@@ -92,7 +94,9 @@ class Ask:
     id: str
     time: int
     last: int
-    query: Query
+    query: Any
+    limit: int | None = None
+    fields: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_id(self.id)

@@ -22,7 +22,7 @@ _WRITE = (
 )
 _MIN_RING = 4
 
-# What the validity check of GEOS calls things, and what to tell the user instead.
+# What the validity check of GEOS calls things, and what the user reads instead.
 _PLAIN_WORDS = {
     "Self-intersection": "edges cross or overlap",
     "Ring Self-intersection": "a ring touches itself",

@@ -1,4 +1,4 @@
-"""How a `where` expression is written: text to tree and back (SPEC section 2).
+"""How a `where` expression is written: text to tree and back (docs/spec.md section 2).
 
     either   = both { "OR" both }
     both     = negated { ["AND"] negated }

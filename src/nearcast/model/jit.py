@@ -8,8 +8,8 @@ the type checker `njit` is the identity; at run time it is Numba's.
 them would give different bits on different machines.
 
 A `lean` function must not make arrays: it is compiled without reference counts. Those are atomic,
-and one is counted for every array of every tuple that a function is handed: a third of the time of
-`index.knn_match` went into them.
+and one is counted for every array of every tuple that a function receives: a third of the time of
+`index.balls.match` went into them.
 
 The cache folder's name holds a digest of every source file that compiles something, of Numba, of
 Python and of the processor: Numba itself only looks at a function's own file, and would keep a
@@ -33,7 +33,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def cache_home() -> Path:
-    """The folder of what is made once a machine: `NEARCAST_CACHE_DIR`, or below `~/.cache`."""
+    """The folder of what is made once per machine: `NEARCAST_CACHE_DIR`, or below `~/.cache`."""
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(os.environ.get("NEARCAST_CACHE_DIR") or Path(home, "nearcast"))
 
@@ -66,7 +66,7 @@ else:
         numba.core.config.CACHE_DIR = str(cache_dir())
 
     def njit(function=None, /, **options):
-        """Compile `function` on first use; `options` are Numba's, `cache=True` unless told."""
+        """Compile `function` on first use; `options` are Numba's, with `cache=True` by default."""
         if options.get("fastmath"):
             raise ValueError("fastmath would make results depend on the machine; leave it off")
         if options.pop("lean", False):

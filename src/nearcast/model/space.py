@@ -41,7 +41,14 @@ class Space(StrEnum):
 
 @njit(lean=True)
 def haversine_m(lon1: float, lat1: float, lon2: float, lat2: float) -> float:
-    """The haversine distance in metres, operation by operation as SPEC section 1 writes it."""
+    """The haversine distance in metres, operation by operation as SPEC section 1 writes it.
+
+    Longitudes -180 and 180 are one meridian. 180 is read as -180, so that the two tie to the bit.
+    """
+    if lon1 == 180.0:
+        lon1 = -180.0
+    if lon2 == 180.0:
+        lon2 = -180.0
     phi1 = lat1 * _RADIANS
     phi2 = lat2 * _RADIANS
     s1 = math.sin((phi2 - phi1) / 2.0)

@@ -1,4 +1,4 @@
-"""How text and keyword lists become keywords (SPEC section 2)."""
+"""How text and keyword lists become keywords (docs/spec.md section 2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which shards see what: one file (or folder) a strategy, planning and adjusting included.
+"""Which shards see what: one file (or folder) per strategy, planning and adjusting included.
 
 Every router (`routing.base.Router`) places subscriptions and routes objects so that exactly one
 copy of each subscription reports and none misses an object. `ROUTERS` is the registry:
@@ -17,23 +17,35 @@ copy of each subscription reports and none misses an object. `ROUTERS` is the re
 - `space-grid`: by place, runs of cells of one size;
 - `space-kd`: by place, leaves of a kd-tree;
 - `space-r`: by place, runs of leaves of an R-tree;
-- `tornado`: by place, a rectangle a shard, of equal cost (Tornado 3.1, 4.1);
+- `tornado`: by place, one rectangle per shard, of equal cost (Tornado 3.1, 4.1);
 - `tornado-text`: by word, words dealt by hash (Tornado 5.1);
-- `tornado-uniform`: by place, a rectangle a shard, of equal size (Tornado 5.1).
+- `tornado-uniform`: by place, one rectangle per shard, of equal size (Tornado 5.1);
+- `sstd`: subscriptions by place, objects by place, or by words where that costs less, each object
+  to one shard (SSTD 4);
+- `sstd-quadtree`: by place, leaves of a quadtree (SSTD 7.1);
+- `sstd-text`: objects by words, subscriptions to every shard (SSTD 7.1).
 
-A strategy is a router with an index: `hash+pyramid`, or `hash` alone with its usual index.
+The engine calls the methods of `routing.base.Router` and never looks at a router's class. They
+say who sees an object (`route`, `sees`), who reports a change (`reports`), what a plan needs and
+is (`survey`, `join`, `plan`, `table_at`), what leaves a shard (`leaving`), what holds after a move
+(`moved`), what a shard costs (`costs`, `adjusted`), what loads lead to (`look`, `gather`,
+`decide`, `table_after`).
+
+A kind (`nearcast.kinds`) says which routers can place it. A strategy is a router with an index:
+`hash+pyramid`, or `hash` alone with its usual index (`kinds.strategies`).
 """
 
 from __future__ import annotations
 
-from nearcast.routing.base import CanMove, CanPlan, Load, Placement, Router, Routes, Sample, Survey
+from nearcast.routing.base import Load, Placement, Router, Routes, Sample
 from nearcast.routing.broadcast import Broadcast
 from nearcast.routing.dkm.dkm_sks import DkmSks
 from nearcast.routing.dkm.kop import Kop
 from nearcast.routing.dkm.plan import table_of_plan
 from nearcast.routing.dkm.sop import Sop
+from nearcast.routing.dkm.survey import Survey
 from nearcast.routing.grid.router import GridRouter
-from nearcast.routing.grid.survey import RangeSurvey
+from nearcast.routing.grid.survey import RegionSurvey
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.hash import Hash
 from nearcast.routing.ps2stream.hybrid import Ps2Stream
@@ -45,17 +57,17 @@ from nearcast.routing.ps2stream.text_frequency import TextFrequency
 from nearcast.routing.ps2stream.text_hypergraph import TextHypergraph
 from nearcast.routing.ps2stream.text_metric import TextMetric
 from nearcast.routing.random import Random
-from nearcast.routing.strategy import DEFAULTS, ROUTERS, Strategy, choose, parse_strategy
+from nearcast.routing.registry import ROUTERS
+from nearcast.routing.sstd.router import Sstd
+from nearcast.routing.sstd.sstd_quadtree import SstdQuadtree
+from nearcast.routing.sstd.sstd_text import SstdText
 from nearcast.routing.tornado.router import Tornado
 from nearcast.routing.tornado.tornado_text import TornadoText
 from nearcast.routing.tornado.tornado_uniform import TornadoUniform
 
 __all__ = [
-    "DEFAULTS",
     "ROUTERS",
     "Broadcast",
-    "CanMove",
-    "CanPlan",
     "DkmSks",
     "GridRouter",
     "GridTable",
@@ -65,7 +77,7 @@ __all__ = [
     "Placement",
     "Ps2Stream",
     "Random",
-    "RangeSurvey",
+    "RegionSurvey",
     "Registered",
     "Router",
     "Routes",
@@ -74,7 +86,9 @@ __all__ = [
     "SpaceGrid",
     "SpaceKd",
     "SpaceR",
-    "Strategy",
+    "Sstd",
+    "SstdQuadtree",
+    "SstdText",
     "Survey",
     "TextFrequency",
     "TextHypergraph",
@@ -82,7 +96,5 @@ __all__ = [
     "Tornado",
     "TornadoText",
     "TornadoUniform",
-    "choose",
-    "parse_strategy",
     "table_of_plan",
 ]

@@ -1,22 +1,37 @@
-"""What every router promises: which shards see a subscription, and which see an object."""
+"""What every router promises: which shards see a subscription, and which see an object.
+
+The engine calls these methods and never looks at a router's class. Methods beyond `place` and
+`route` have defaults here that fit a router without plans, moves and balance.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nearcast.index import LocalIndex
 from nearcast.model.errors import NearcastError
+from nearcast.model.space import Space
+from nearcast.routing.arrays import Arrays
+from nearcast.routing.balance import Balance, Change, Counts, Look, Picture, Rest
+from nearcast.routing.orders import Leaving, Order, Plan, Slots
+from nearcast.wire.changes import Changes
+from nearcast.wire.tables import ObjectColumns
+
+Hashes = NDArray[np.uint64]
+Mask = NDArray[np.bool_]
+Box = tuple[float, float, float, float]
 
 
 @dataclass(slots=True)
 class Placement:
-    """Copies of subscriptions: row `rows[i]` goes to `shards[i]`, and tells if `reports[i]`."""
+    """Copies of subscriptions: row `rows[i]` goes to `shards[i]`, and reports if `reports[i]`."""
 
     rows: NDArray[np.int64]
     shards: NDArray[np.int64]
@@ -43,54 +58,6 @@ class Load:
     seconds: float
 
 
-class Router(ABC):
-    """Deals one kind of subscription to shards. Immutable: a change makes a new `table`.
-
-    Exactly one copy of a subscription reports; every object that could change its result reaches
-    the shards of all its copies. The same table gives the same answer on every machine.
-    """
-
-    name: ClassVar[str]
-    paper: ClassVar[str]
-    about: ClassVar[str]
-    kinds: ClassVar[tuple[str, ...]]
-    indexes: ClassVar[dict[str, str]]  # kind: the index it works with unless told otherwise
-    by_id: ClassVar[bool] = False  # an id has one home whatever it asks, so ends need no broadcast
-
-    def __init__(self, shards: int, table: bytes = b"") -> None:
-        self.shards = shards
-        self.table = table
-
-    @abstractmethod
-    def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
-        """Where subscriptions go."""
-
-    def route(self, objects: pa.RecordBatch) -> Routes | None:
-        """Where objects go; None: to every shard."""
-        return None
-
-
-class CanMove(ABC):
-    """A router that moves running subscriptions: it orders, shards select, a new table follows."""
-
-    @abstractmethod
-    def order(self, batch: int, loads: list[Load]) -> dict[str, Any] | None:
-        """What shards shall export at the end of the batch after `batch`; None: nothing.
-
-        A function of its arguments and the table alone, so that a repeated batch repeats it.
-        """
-
-    @abstractmethod
-    def select(
-        self, order: dict[str, Any], shard: int, id_hash: NDArray[np.uint64]
-    ) -> NDArray[np.int64]:
-        """The shard that each subscription of `shard` goes to; `shard` itself: it stays."""
-
-    @abstractmethod
-    def moved(self, id_hash: NDArray[np.uint64], shards: NDArray[np.int64]) -> bytes:
-        """The table with these subscriptions at their new shards."""
-
-
 class Sample(NamedTuple):
     """Objects of the past that a plan is made from (O_init of DkM-SKS), as flat arrays."""
 
@@ -100,46 +67,185 @@ class Sample(NamedTuple):
     words: NDArray[np.uint64]  # those of object i: words[word_offsets[i]:word_offsets[i + 1]]
 
 
-class Survey(NamedTuple):
-    """Running subscriptions that a plan deals out (S of DkM-SKS), as flat arrays."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a shard knows at the end of a batch, for the balance: its index, and slots of it."""
 
-    id_hash: NDArray[np.uint64]  # [m]
-    x: NDArray[np.float64]  # [m]
-    y: NDArray[np.float64]  # [m]
-    boxes: NDArray[np.float64]  # [m, 4] minx, miny, maxx, maxy of B(s); infinite below k results
-    word_offsets: NDArray[np.int64]  # [m + 1]
-    words: NDArray[np.uint64]  # cover words; a conjunction has one; none: any object may match
+    index: LocalIndex
+    objects: Sample  # that came to it
+    held: Slots
+    inserted: Slots
+    ended: Slots
 
 
-class Tunable:
-    """A router whose plans have parameters: thresholds and costs of its paper."""
+# Makes an index with a few subscriptions, and a few objects, rows of OBJECTS.
+Example = Callable[[], tuple[LocalIndex, pa.RecordBatch]]
+
+
+class Router(ABC):
+    """Deals one kind of subscription to shards. Immutable: a change makes a new `table`.
+
+    Exactly one copy of a subscription reports; every object that could change its result reaches
+    the shards of all its copies. The same table gives the same answer on every machine. Decisions
+    are functions of their arguments and the table alone, so that a repeated batch repeats them.
+    """
 
     name: ClassVar[str]
-    parameters: ClassVar[dict[str, float]] = {}  # what a plan can be told, with the usual values
-    told: Mapping[str, float] = {}
+    paper: ClassVar[str]
+    about: ClassVar[str]
+    by_id: ClassVar[bool] = False  # an id alone decides its shard: unsubscribes go to one shard
+    selective: ClassVar[bool] = False  # some objects go to some shards only
+    plans: ClassVar[bool] = False  # makes a plan from objects and subscriptions that it has seen
+    plans_from: ClassVar[int] = 0  # about so many objects, unless more are set; 0: all there are
+    by_place: ClassVar[bool] = False  # its plan divides space into cells, for which bounds help
+    keeps_ids: ClassVar[bool] = False  # its table says which subscriptions moved where: `moved`
+    keeps_costs: ClassVar[bool] = False  # its table has a cost of each shard, kept by `adjusted`
+    # mode of `Balance`: the settings that it reads in this mode; empty: it cannot balance
+    balances: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    parameters: ClassVar[Mapping[str, float]] = {}  # of plans, with the usual values
+
+    def __init__(self, shards: int, table: bytes = b"") -> None:
+        self.shards = shards
+        self.table = table
+        self.chosen: Mapping[str, float] = {}
+        self.bounds: Box | None = None  # where to lay cells, if the run says
+
+    def with_table(self, table: bytes) -> Self:
+        """The same router with another table."""
+        other = type(self)(self.shards, table)
+        other.chosen, other.bounds = self.chosen, self.bounds
+        return other
+
+    # -- its parameters ------------------------------------------------------------------------
+
+    def tune(self, chosen: Mapping[str, float], bounds: Box | None) -> None:
+        """Keep those of a run's plan parameters that this router has."""
+        self.chosen = {n: v for n, v in chosen.items() if n in self.parameters}
+        self.bounds = bounds
 
     def given(self, more: Mapping[str, float]) -> dict[str, float]:
-        """All parameters, as told; `more` goes before what the run was told."""
+        """All parameters with their values: from `more`, else from the run, else the usual ones."""
         unknown = sorted(set(more) - set(self.parameters))
         if unknown:
             there = ", ".join(self.parameters) or "none"
             raise NearcastError(f"{self.name}: no parameter {unknown[0]!r}; there are {there}")
-        return {**self.parameters, **self.told, **more}
+        return {**self.parameters, **self.chosen, **more}
 
-
-class CanPlan(Tunable, ABC):
-    """A router that deals all running subscriptions anew from what was seen so far."""
+    # -- who gets what -------------------------------------------------------------------------
 
     @abstractmethod
-    def plan(
-        self, sample: Sample, survey: Survey, parameters: dict[str, float]
-    ) -> tuple[bytes, NDArray[np.int64], NDArray[np.float64]]:
-        """(what costs of later subscriptions need, worker of each subscription, C(w) of each)."""
+    def place(self, controls: pa.RecordBatch, id_hash: Hashes) -> Placement:
+        """Where subscriptions go."""
 
-    @abstractmethod
+    def route(self, objects: pa.RecordBatch) -> Routes | None:
+        """Where objects go; None: to every shard."""
+        return None
+
+    @property
+    def mark(self) -> int:
+        """Flags that new subscriptions carry, so that shards know which table placed them."""
+        return 0
+
+    # -- at a shard ----------------------------------------------------------------------------
+
+    def sees(self, shard: int, objects: ObjectColumns) -> Mask | None:
+        """Which objects came to a shard for this router's subscriptions; None: all of them.
+
+        Others came for the sake of another kind.
+        """
+        return None
+
+    def reports(
+        self, shard: int, index: LocalIndex, objects: ObjectColumns, changes: Changes
+    ) -> Mask | None:
+        """Which changes a shard reports, as other copies may have seen them too; None: all."""
+        return None if index.all_report else index.reports(changes.slot)
+
+    def tally(self, index: LocalIndex, settled: int) -> tuple[int, int]:
+        """(subscriptions, those that an old table placed); counted while two tables are in use.
+
+        What ended before `settled` is over.
+        """
+        return 0, 0
+
+    # -- moves ---------------------------------------------------------------------------------
+
+    def order(self, batch: int, loads: list[Load]) -> Order | None:
+        """What shards must export at the end of the batch after `batch`; None: nothing."""
+        return None
+
+    def homes(self, order: Order, shard: int, id_hash: Hashes) -> Slots:
+        """The shard that each subscription of `shard` goes to; `shard` itself: it stays."""
+        return np.full(len(id_hash), shard)
+
+    def leaving(self, order: Order, shard: int, index: LocalIndex, slots: Slots) -> Leaving:
+        """What an order makes of the living `slots` of a shard."""
+        target = self.homes(order, shard, index.id_hashes(slots))
+        going = np.flatnonzero(target != shard)
+        return Leaving(slots[going], slots[going], target[going])
+
+    def moved(self, id_hash: Hashes, shards: Slots) -> bytes:
+        """The table with these subscriptions at their new shards."""
+        return self.table
+
+    # -- plans ---------------------------------------------------------------------------------
+
+    def survey(self, index: LocalIndex, now: int, settled: int, space: Space) -> Arrays:
+        """At a shard, after a batch that reached `now`: what a plan must know of subscriptions.
+
+        What ended before `settled` is over.
+        """
+        raise NotImplementedError(f"{self.name} makes no plans")
+
+    def join(self, surveys: list[Arrays], sample: Sample) -> Any:
+        """The surveys of all shards as `plan` takes them."""
+        raise NotImplementedError(f"{self.name} makes no plans")
+
+    def plan(self, sample: Sample, survey: Any, parameters: Mapping[str, float]) -> Plan:
+        """Deal all that was surveyed anew, by objects of the past."""
+        raise NotImplementedError(f"{self.name} makes no plans")
+
+    def table_at(self, plan: Plan, path: str) -> bytes:
+        """The table of a plan whose file lies at `path`."""
+        raise NotImplementedError(f"{self.name} makes no plans")
+
+    # -- the ledger of costs -------------------------------------------------------------------
+
     def costs(self, controls: pa.RecordBatch) -> NDArray[np.float64]:
-        """Estimated costs of new subscriptions, rows of CONTROLS; 0 before there is a plan."""
+        """Estimated costs of subscriptions that end, rows of CONTROLS; 0 before there is a plan."""
+        return np.zeros(controls.num_rows)
 
-    @abstractmethod
     def adjusted(self, added: NDArray[np.float64]) -> bytes:
-        """The table with `added` on top of C(w): costs that came, less costs that went."""
+        """The table with `added` on top of the cost of each shard."""
+        return self.table
+
+    # -- balance -------------------------------------------------------------------------------
+
+    def look(
+        self, batch: int, counts: list[Counts], balance: Balance, rest: Rest | None
+    ) -> Look | None:
+        """After a batch: gather from shards, or change the table at once; None: do neither."""
+        return None
+
+    def gather(self, question: str, shard: int, seen: Seen, balance: Balance) -> Arrays:
+        """At a shard: what `decide` must know of it."""
+        raise NotImplementedError(f"{self.name} cannot balance")
+
+    def decide(
+        self, question: str, reported: list[Arrays], counts: list[Counts], balance: Balance
+    ) -> Change | None:
+        """What to change, from what each shard gathered and counted; None: nothing."""
+        return None
+
+    def table_after(self, change: Change, path: str, since: int) -> bytes:
+        """The table by which a change holds from batch `since` on, with its file at `path`."""
+        return self.table
+
+    def picture(self) -> Picture:
+        """Who owns which part of the space now."""
+        return Picture([], [], [])
+
+    # -- warm-up -------------------------------------------------------------------------------
+
+    def warm_up(self, example: Example, balance: Balance) -> None:  # noqa: B027 -- often nothing
+        """Call every kernel that is needed besides those of the index, so that it is compiled."""

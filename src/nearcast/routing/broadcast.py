@@ -15,12 +15,10 @@ class Broadcast(Router):
     name = "broadcast"
     paper = "baseline"
     about = "everything to every shard, one reports; with its scan, for checking only"
-    kinds = ("range", "knn")
-    indexes = {"range": "scan", "knn": "scan"}  # noqa: RUF012 -- a constant of the class
     by_id = True
 
     def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
-        """A copy a shard."""
+        """One copy per shard."""
         rows = np.repeat(np.arange(controls.num_rows), self.shards)
         shards = np.tile(np.arange(self.shards), controls.num_rows)
         owner = (id_hash % np.uint64(self.shards)).astype(np.int64)

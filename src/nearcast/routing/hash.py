@@ -10,13 +10,11 @@ from nearcast.routing.base import Placement, Router
 
 
 class Hash(Router):
-    """An id's hash names its shard; no plan, no statistics, an even number on each shard."""
+    """An id's hash names its shard; no plan, no statistics, about as many on each shard."""
 
     name = "hash"
     paper = "baseline (DSkype's hash-based distribution)"
     about = "subscriptions dealt by id, objects to every shard"
-    kinds = ("range", "knn")
-    indexes = {"range": "pyramid", "knn": "pyramid"}  # noqa: RUF012 -- a constant of the class
     by_id = True
 
     def home(self, id_hash: NDArray[np.uint64]) -> NDArray[np.int64]:

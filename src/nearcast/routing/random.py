@@ -12,20 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.kernels.hashing import mix64_array
-from nearcast.routing.base import CanMove, Load
+from nearcast.routing.base import Load
 from nearcast.routing.hash import Hash
 
 EVERY = 2  # batches
 SHARE = 0.3  # of the subscriptions, each time
 
 
-class Random(Hash, CanMove):
+class Random(Hash):
     """Homes by hash, with exceptions: a sorted list of id hashes and their shards."""
 
     name = "random"
     paper = "none: it exercises moves"
     about = "like hash, but re-deals a third of the subscriptions at random every other batch"
     by_id = False
+    keeps_ids = True
 
     def __init__(self, shards: int, table: bytes = b"") -> None:
         super().__init__(shards, table)
@@ -42,12 +43,13 @@ class Random(Hash, CanMove):
 
     def order(self, batch: int, loads: list[Load]) -> dict[str, Any] | None:
         """A new deal every other batch."""
+        del loads  # it moves whatever they are
         return {"seed": batch + 1} if batch % EVERY == 0 and self.shards > 1 else None
 
-    def select(
+    def homes(
         self, order: dict[str, Any], shard: int, id_hash: NDArray[np.uint64]
     ) -> NDArray[np.int64]:
-        """A third goes anywhere, by lots that the order's seed draws."""
+        """A third goes to random shards, drawn with the order's seed."""
         lot = mix64_array(id_hash ^ mix64_array(np.array([order["seed"]], np.uint64))[0])
         drawn = (lot >> np.uint64(40)).astype(np.float64) < SHARE * 2**24
         return np.where(drawn, (lot % np.uint64(self.shards)).astype(np.int64), shard)

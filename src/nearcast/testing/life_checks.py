@@ -6,18 +6,19 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.index.arena import Memory
-from nearcast.index.base import LocalIndex
 from nearcast.kernels.slots import REPORTS
+from nearcast.kinds import KINDS, Kind
+from nearcast.kinds.base import MakeIndex
 from nearcast.model.space import Space
 from nearcast.testing.cases import publish, query_for, subscribe, unsubscribe
 from nearcast.testing.drive import go_on, plan, run_index, step
 
 __all__ = ["LIFE_CHECKS"]
 
-Index = type[LocalIndex]
+Index = MakeIndex
 
 
-def check_delete_is_final(index: Index, kind: str, seed: int) -> None:
+def check_delete_is_final(index: Index, kind: Kind, seed: int) -> None:
     """From its unsubscribe on, an id gets nothing; before, and of the same batch, all."""
     log = [
         subscribe("gone", 0, query_for(kind)),
@@ -28,15 +29,15 @@ def check_delete_is_final(index: Index, kind: str, seed: int) -> None:
         *(publish(f"o{t}", t, seed % 8) for t in (2, 3, 9)),
     ]
     for cuts in ((), (4,), range(len(log))):
-        told = run_index(index, log, kind, Space.PLANAR, cuts)
-        assert [n["object"] for n in told if n["id"] == "gone"] == ["o0"]
-        assert len([n for n in told if n["id"] == "here"]) == 4
+        reported = run_index(index, log, kind, Space.PLANAR, cuts)
+        assert [n["object"] for n in reported if n["id"] == "gone"] == ["o0"]
+        assert len([n for n in reported if n["id"] == "here"]) == 4
 
 
-def check_replacement_starts_afresh(index: Index, kind: str, seed: int) -> None:
+def check_replacement_starts_afresh(index: Index, kind: Kind, seed: int) -> None:
     """Subscribing an id again, also as another kind, ends the old one and forgets its result."""
-    other = "knn" if kind == "range" else "range"
-    one = {"k": 1} if kind == "knn" else {}  # an old result would keep others out
+    other = next(k for name, k in KINDS.items() if name != kind.name)
+    one = kind.examples.fresh
     log = [
         subscribe("s", 0, query_for(kind, where="a", **one), owner="first"),
         publish("o1", 1, 0, 0, "a"),
@@ -49,12 +50,12 @@ def check_replacement_starts_afresh(index: Index, kind: str, seed: int) -> None:
         publish("o5", 7, 2, 2, "a", "b"),
     ]
     for cuts in ((), (3, 6), range(len(log))):
-        told = run_index(index, log, kind, Space.PLANAR, cuts)
-        story = [(n["owner"], n["object"]) for n in told]
+        reported = run_index(index, log, kind, Space.PLANAR, cuts)
+        story = [(n["owner"], n["object"]) for n in reported]
         assert story == [("first", "o1"), ("second", "o3"), ("third", "o5")]
 
 
-def check_expiry_is_the_end(index: Index, kind: str, seed: int) -> None:
+def check_expiry_is_the_end(index: Index, kind: Kind, seed: int) -> None:
     """An object at `expires` is not seen, and none is when that is not after `time`."""
     log = [
         subscribe("until 5", 0, query_for(kind), expires=5),
@@ -62,13 +63,13 @@ def check_expiry_is_the_end(index: Index, kind: str, seed: int) -> None:
         *(publish(f"o{t}", t) for t in (-1, 0, 3, 4, 5, 6)),
     ]
     for cuts in ((), range(len(log))):
-        told = run_index(index, log, kind, Space.PLANAR, cuts)
-        assert [(n["id"], n["object"]) for n in told] == [
+        reported = run_index(index, log, kind, Space.PLANAR, cuts)
+        assert [(n["id"], n["object"]) for n in reported] == [
             ("until 5", name) for name in ("o0", "o3", "o4")
         ]
 
 
-def check_late_objects_go_by_their_own_time(index: Index, kind: str, seed: int) -> None:
+def check_late_objects_go_by_their_own_time(index: Index, kind: Kind, seed: int) -> None:
     """In a live stream a subscription also sees what is published late, before its end."""
     log = [
         subscribe("s", 0, query_for(kind), expires=50),
@@ -80,11 +81,11 @@ def check_late_objects_go_by_their_own_time(index: Index, kind: str, seed: int) 
         publish("at the end", 20),
     ]
     for cuts in ((), (3,), range(len(log))):
-        told = run_index(index, log, kind, Space.PLANAR, cuts, "arrival")
-        assert [n["object"] for n in told] == ["on time", "late"]
+        reported = run_index(index, log, kind, Space.PLANAR, cuts, "arrival")
+        assert [n["object"] for n in reported] == ["on time", "late"]
 
 
-def check_drop_is_final(index: Index, kind: str, seed: int) -> None:
+def check_drop_is_final(index: Index, kind: Kind, seed: int) -> None:
     """What moved away sees nothing more and is not exported; the id may be subscribed again."""
     log = [
         subscribe("moved", 0, query_for(kind, where="a")),
@@ -96,28 +97,28 @@ def check_drop_is_final(index: Index, kind: str, seed: int) -> None:
         publish("o4", 11, 0, 0, "a"),
         publish("o5", 12, 0, 0, "b"),
     ]
-    first, second, third = plan(log, Space.PLANAR, cuts=(3, 5))
-    running = index(kind, Space.PLANAR, Memory())
+    first, second, third = plan(log, kind, Space.PLANAR, cuts=(3, 5))
+    running = index(Space.PLANAR, Memory())
     assert len(step(running, first)) == 2
     running.close()
     running.drop(np.array([0]))
     assert running.living(first.now).tolist() == [1]
-    told = go_on(running, [second])
+    reported = go_on(running, [second], kind)
     running.compact(second.settled)
-    told += go_on(running, [third])
-    assert [n["object"] for n in told if n["id"] == "moved"] == ["o5"]
-    assert len([n for n in told if n["id"] == "stays"]) == 4
+    reported += go_on(running, [third], kind)
+    assert [n["object"] for n in reported if n["id"] == "moved"] == ["o5"]
+    assert len([n for n in reported if n["id"] == "stays"]) == 4
 
 
-def check_copies_do_not_report(index: Index, kind: str, seed: int) -> None:
-    """Each slot says whether it tells its changes, also after an export."""
+def check_copies_do_not_report(index: Index, kind: Kind, seed: int) -> None:
+    """Each slot says whether it reports its changes, also after an export."""
     names = [f"s{n + seed}" for n in range(4)]
-    (batch,) = plan([subscribe(name, 0, query_for(kind)) for name in names], Space.PLANAR)
+    (batch,) = plan([subscribe(n, 0, query_for(kind)) for n in names], kind, Space.PLANAR)
     place = batch.controls.schema.get_field_index("flags")
     flags = batch.controls["flags"].to_numpy().copy()
     flags[1::2] &= ~REPORTS
     controls = batch.controls.set_column(place, batch.controls.schema.field(place), pa.array(flags))
-    running = index(kind, Space.PLANAR, Memory())
+    running = index(Space.PLANAR, Memory())
     running.apply(controls, batch.at)
     running.close()
     assert running.reports(np.arange(4)).tolist() == [True, False, True, False]

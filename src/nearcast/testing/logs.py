@@ -8,9 +8,11 @@ from a `random.Random`, which may be seeded (`random_log`) or be Hypothesis' own
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from nearcast.kinds import KINDS, Kind
 from nearcast.model.errors import Invalid
 from nearcast.model.region import region_from_json
 from nearcast.model.space import Space, distance
@@ -55,9 +57,12 @@ _ENTRIES = [
     "STRASSE",
     "ﬁ",
     "fi",
-] + ["İ", "i̇", "", "  ", "a", "b", "d", "9"]
+] + ["İ", "i̇", "", "  ", "a", "b", "d", "9", "e", "f"]
 _TEXTS = ("a", "A, b!", "hot dog", "Straße_c", "ﬁ9 b", "", "…", "İ a a", "ｂ。d")
 _WORDS = ("a", "b", "c", "d", "A", "Ａ", "straße", "ﬁ", "İ", "hot-dog", '"hot dog"', '"ß"', '"ﬁ"')
+_ANY_OF = (*_WORDS, "e", "f", "9")
+# Steps of the clock and sums of a few, so that ends fall on times of objects.
+_LIVES = (-1, 0, 1, 2, 3, 4, 10, 13, 30)
 _IDS = ("s0", "s1", "s2", "s3", "s4", 's"\\\n', "ß☃")
 _CROWD = (*_IDS, *(f"t{n}" for n in range(33)))
 _NAMES = ("o\t'\"\\", "é☃", "o")
@@ -67,8 +72,8 @@ class LogMaker:
     """Makes the events of one log, one after the other.
 
     `late` is the share of events that come after the log has passed their time; `late_controls`
-    says whether subscribes and unsubscribes may be among them. A `crowd` is forty ids for kNN
-    alone: enough for each of a few shards to have some that can move.
+    says whether subscribes and unsubscribes may be among them. A `crowd` is forty ids for kinds
+    that keep results: enough for each of a few shards to have some that can move.
     """
 
     def __init__(
@@ -78,15 +83,18 @@ class LogMaker:
         late: float = 0.2,
         late_controls: bool = True,
         crowd: bool = False,
+        kinds: Mapping[str, Kind] = KINDS,
     ) -> None:
         self.space = space
         self.ids = _CROWD if crowd else _IDS
-        self.ranges = 0.0 if crowd else 0.5  # their share of all subscriptions
+        self.kinds = [k for k in kinds.values() if len(k.results) or not crowd]
         self.late = late
         self.late_controls = late_controls
         self.clock = rng.choice((0, -5, 1_700_000_000_000))
         if space is Space.GEOGRAPHIC:
             self.xs = [_nudged(rng, _LONGITUDES, 180.0) for _ in range(_POOL)]
+            if rng.random() < 0.3:  # both names of one meridian: distances to them tie
+                self.xs[:2] = [180.0, -180.0]
             self.ys = [_nudged(rng, _LATITUDES, 90.0) for _ in range(_POOL)]
         else:
             self.xs = [_nudged(rng, _PLANE, math.inf) for _ in range(_POOL)]
@@ -115,7 +123,7 @@ class LogMaker:
             "op": "publish",
             "id": name,
             "time": _written(rng, time),
-            "at": self._at(rng),
+            "at": self.at(rng),
         }
         if rng.random() < 0.8:
             event["keywords"] = [rng.choice(_ENTRIES) for _ in range(rng.randint(0, 4))]
@@ -124,43 +132,36 @@ class LogMaker:
         return event
 
     def _subscribe(self, rng: Random, time: int) -> Json:
-        query = self._range(rng) if rng.random() < self.ranges else self._knn(rng)
+        query = rng.choice(self.kinds).examples.draw(rng, self)
         if rng.random() < 0.6:
-            query["where"] = _where(rng, 3)
+            query["where"] = _any_of(rng) if rng.random() < 0.3 else _where(rng, 3)
         event = {
             "op": "subscribe",
             "id": rng.choice(self.ids),
             "time": _written(rng, time),
             "query": query,
         }
-        if rng.random() < 0.25:
-            event["expires"] = _written(rng, time + rng.choice((-1, 0, 1, 3, 10, 30)))
+        if rng.random() < 0.3:
+            event["expires"] = _written(rng, time + rng.choice(_LIVES))
         if rng.random() < 0.15:
             event["owner"] = rng.choice(("me", 'q"☃', ""))
         if rng.random() < 0.15:
             event["meta"] = rng.choice(({}, {"k": [1, None, "ß"]}, {'"': 0.1}))
         return event
 
-    def _knn(self, rng: Random) -> Json:
-        query: Json = {"kind": "knn", "at": self._at(rng), "k": rng.choice((1, 1, 2, 3, 10, 2**40))}
-        if rng.random() < 0.5:
-            query["window"] = rng.choice((1, 2, 3, 5, 10, 40, 2**60))
-        return query
-
-    def _range(self, rng: Random) -> Json:
-        return {"kind": "range", "region": self._region(rng)}
-
     # -- places ------------------------------------------------------------------------------
 
-    def _at(self, rng: Random) -> list[float]:
+    def at(self, rng: Random) -> list[float]:
+        """A position of the pool."""
         return [rng.choice(self.xs), rng.choice(self.ys)]
 
-    def _region(self, rng: Random) -> Json:
+    def region(self, rng: Random) -> Json:
+        """A region with edges at the pool's positions."""
         shape = rng.choice(("bbox", "bbox", "circle", "circle", "polygon", "giant"))
         if shape == "giant":
             return self._giant()
         if shape == "circle":
-            return {"circle": {"at": self._at(rng), "radius": self._radius(rng)}}
+            return {"circle": {"at": self.at(rng), "radius": self._radius(rng)}}
         south, north = sorted((rng.choice(self.ys), rng.choice(self.ys)))
         west, east = rng.choice(self.xs), rng.choice(self.xs)
         if shape == "polygon":
@@ -177,7 +178,7 @@ class LogMaker:
             return 0.0
         if choice < 0.2:
             return 1e8
-        exact = min(float(distance(self.space.code, *self._at(rng), *self._at(rng))), 1e300)
+        exact = min(float(distance(self.space.code, *self.at(rng), *self.at(rng))), 1e300)
         return exact if choice < 0.8 else max(math.nextafter(exact, -math.inf), 0.0)
 
     def _giant(self) -> Json:
@@ -240,6 +241,17 @@ def _where(rng: Random, depth: int) -> str:
     return glue.join(part if rng.random() < 0.5 else f"({part})" for part in parts)
 
 
+def _any_of(rng: Random) -> str:
+    """An OR of 4 to 8 words, alone or as a part: a subscription that is posted under each word."""
+    words = " OR ".join(rng.sample(_ANY_OF, rng.randint(4, 8)))
+    form = rng.choice(("alone", "alone", "and", "not", "both"))
+    if form == "alone":
+        return words
+    if form == "both":
+        return f"({words}) AND ({' OR '.join(rng.sample(_ANY_OF, 4))})"
+    return f"({words}) {'AND' if form == 'and' else 'AND NOT'} {rng.choice(_WORDS)}"
+
+
 def _written(rng: Random, time: int) -> int | str:
     """A time as milliseconds, or now and then as text."""
     if rng.random() < 0.95 or not 0 <= time < 1000:
@@ -254,8 +266,9 @@ def random_log(
     late: float = 0.0,
     late_controls: bool = False,
     crowd: bool = False,
+    kinds: Mapping[str, Kind] = KINDS,
 ) -> list[Json]:
     """A log of valid events; the same for the same arguments."""
     rng = Random(seed)
-    maker = LogMaker(rng, space, late, late_controls, crowd)
+    maker = LogMaker(rng, space, late, late_controls, crowd, kinds)
     return [maker.event(rng) for _ in range(events)]

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from nearcast.engine.envelope import Envelope, unpack
-from nearcast.engine.route import RouteStep
-from nearcast.engine.settings import Settings
-from nearcast.engine.shard import Report, ShardStep
-from nearcast.engine.sink import Sink
-from nearcast.engine.state import Manifest
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.output.commit import Sink
+from nearcast.engine.route.envelope import Envelope, unpack
+from nearcast.engine.route.step import RouteStep
+from nearcast.engine.shard.state import Manifest
+from nearcast.engine.shard.step import Report, ShardStep
 from nearcast.wire.decode import Decoded
 
 
@@ -60,13 +60,20 @@ class OneProcess:
         return self.folder / "out"
 
     def batch(
-        self, n: int, splits: Iterable[tuple[Decoded, bool]], states: list[Manifest]
+        self,
+        n: int,
+        splits: Iterable[tuple[Decoded, bool]],
+        states: list[Manifest],
+        kinds: tuple[str, ...] | None = None,
     ) -> Worked:
-        """Work batch `n` off on shards in these states; a split comes with whether it is final."""
+        """Work batch `n` off on shards in these states; a split comes with whether it is final.
+
+        `kinds` are those in use by then; None: perhaps all.
+        """
         route = RouteStep(self.settings, str(self.checkpoint), n)
         sent: list[list[Envelope]] = [[] for _ in states]
         for number, (decoded, final) in enumerate(splits):
-            for shard, envelope in route.envelopes(decoded, number, final):
+            for shard, envelope in route.envelopes(decoded, number, final, kinds):
                 sent[shard].append(unpack(envelope))
         step = ShardStep(self.settings, str(self.checkpoint), "run", str(self.out))
         done = Worked([], [], [])

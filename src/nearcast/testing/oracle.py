@@ -6,15 +6,15 @@ result is a list. Slow, and meant to be.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from nearcast.kinds import KINDS, Kind
 from nearcast.model.errors import Invalid
-from nearcast.model.events import Publish, Subscribe, Unsubscribe, order_class
-from nearcast.model.predicate import matches
-from nearcast.model.query import KnnQuery, RangeQuery
-from nearcast.model.space import Space, distance
+from nearcast.model.events import Ask, Event, Publish, Subscribe, order_class
+from nearcast.model.space import Space
+from nearcast.model.standing import FOREVER, Change, Seen, Standing
 from nearcast.testing.reading import read_event
 
 __all__ = ["Order", "Outcome", "replay"]
@@ -22,7 +22,6 @@ __all__ = ["Order", "Outcome", "replay"]
 Order: TypeAlias = Literal["time", "arrival"]
 """A replayed log is handled by time, a live stream as it arrives (SPEC section 3)."""
 
-_FOREVER = 2**62
 _NEVER = -(2**62)
 
 
@@ -32,26 +31,22 @@ class Outcome:
 
     notifications: list[dict[str, Any]]
     rejected: list[tuple[int, str]]
+    kinds: list[str]
+    """The kind of the subscription of each notification."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Held:
-    """An object in a knn result, or next in line for one."""
-
-    object: str
-    time: int
-    distance: float
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """What is reported to subscriptions of one kind."""
+        return [n for n, k in zip(self.notifications, self.kinds, strict=True) if k == kind]
 
 
 @dataclass(slots=True)
-class _Standing:
-    """A subscription and what it holds."""
+class _Subscription:
+    """A subscription, what it holds (`model.standing`), and when it ends."""
 
     event: Subscribe
+    kind: Kind
+    standing: Standing
     end: int
-    held: list[_Held] = field(default_factory=list)
-    """knn: by (distance, order of arrival), so that the first k are the result. With a window, all
-    that are young enough; without, the first k only, because nothing behind them can move up."""
 
     def sees(self, time: int, until: int) -> bool:
         return self.event.time <= time and until < self.end
@@ -59,31 +54,26 @@ class _Standing:
     def lives_at(self, moment: int) -> bool:
         return self.event.time <= moment < self.end
 
-    @property
-    def next_moment(self) -> int:
-        """When the oldest object it holds is no longer younger than the window."""
-        query = self.event.query
-        if not isinstance(query, KnnQuery) or query.window is None or not self.held:
-            return _FOREVER
-        return min(held.time for held in self.held) + query.window
-
 
 def replay(
     events: Iterable[dict[str, Any] | str],
     space: Space | str,
     order: Order = "time",
-    lateness: int = _FOREVER,
+    lateness: int = FOREVER,
+    kinds: Mapping[str, Kind] = KINDS,
+    retain: int = FOREVER,
 ) -> Outcome:
     """The notifications and rejects of a log of raw events (objects, or lines of JSON).
 
-    `lateness` is how long an ended subscription waits for late objects of a live stream.
+    `lateness` is how long an ended subscription waits for late objects of a live stream, `retain`
+    how far back asks may reach.
     """
     space = Space(space)
-    valid: list[tuple[int, Publish | Subscribe | Unsubscribe]] = []
+    valid: list[tuple[int, Event]] = []
     rejected: list[tuple[int, str]] = []
     for position, raw in enumerate(events):
         try:
-            event = read_event(raw, space)
+            event = read_event(raw, space, kinds)
         except Invalid as error:
             rejected.append((position, str(error)))
             continue
@@ -91,102 +81,105 @@ def replay(
             valid.append((position, event))
     if order == "time":
         valid.sort(key=lambda entry: (entry[1].time, order_class(entry[1]), entry[0]))
-    run = _Run(space, order, lateness)
-    for _, event in valid:
-        run.handle(event)
+    run = _Run(order, lateness, retain)
+    for position, event in valid:
+        try:
+            run.handle(event)
+        except Invalid as error:
+            rejected.append((position, str(error)))
     run.pass_time(run.now)
-    return Outcome(run.told, rejected)
+    return Outcome(run.reported, sorted(rejected), run.kinds)
 
 
 class _Run:
     """The state of a replay."""
 
-    def __init__(self, space: Space, order: Order, lateness: int) -> None:
-        self.space = space
-        self.lateness = lateness
+    def __init__(self, order: Order, lateness: int, retain: int) -> None:
+        self.lateness, self.retain = lateness, retain
+        self.past: list[tuple[Seen, Publish]] = []
         self.order = order
         self.now = _NEVER
-        self.standing: list[_Standing] = []
-        self.latest_of_id: dict[str, _Standing] = {}  # of all kinds: they share their ids
-        self.told: list[dict[str, Any]] = []
+        self.published = 0
+        self.subscriptions: list[_Subscription] = []
+        self.latest_of_id: dict[str, _Subscription] = {}  # of all kinds: they share their ids
+        self.reported: list[dict[str, Any]] = []
+        self.kinds: list[str] = []
 
-    def handle(self, event: Publish | Subscribe | Unsubscribe) -> None:
+    def handle(self, event: Event) -> None:
         self.now = max(self.now, event.time)
+        if isinstance(event, Ask):
+            self.pass_time(self.now if self.order == "arrival" else self.now - 1)
+            self._answer(event)
+            return
         if isinstance(event, Publish):
             self.pass_time(self.now)
-            for standing in self.standing:
-                self._publish(standing, event)
+            self._publish(event)
             return
         old = self.latest_of_id.get(event.id)
         if old is not None:
             old.end = min(old.end, event.time)
         if isinstance(event, Subscribe):
-            new = _Standing(event, _FOREVER if event.expires is None else event.expires)
-            self.standing.append(new)
+            kind, standing = event.query
+            new = _Subscription(
+                event, kind, standing, FOREVER if event.expires is None else event.expires
+            )
+            self.subscriptions.append(new)
             self.latest_of_id[event.id] = new
         # By time, a further unsubscribe of this very instant may still come, and end what would
         # change at it. As they arrive, an instant has come when any event says so.
         self.pass_time(self.now if self.order == "arrival" else self.now - 1)
 
-    # -- objects -----------------------------------------------------------------------------
-
-    def _publish(self, standing: _Standing, o: Publish) -> None:
-        query = standing.event.query
-        assert isinstance(query, RangeQuery | KnnQuery)
+    def _publish(self, o: Publish) -> None:
+        seen = Seen(o.id, o.time, o.x, o.y, o.keywords, self.now, self.published)
+        self.published += 1
+        self.past.append((seen, o))
         until = max(o.time, self.now - self.lateness)
-        if not standing.sees(o.time, until) or not matches(self.space, query, o.x, o.y, o.keywords):
-            return
-        if isinstance(query, RangeQuery):
-            self._tell(standing, "match", o.id, o.time)
-        elif query.window is None or self.now - o.time < query.window:
-            away = float(distance(self.space.code, query.x, query.y, o.x, o.y))
-            self._offer(standing, query, _Held(o.id, o.time, away))
+        for subscription in self.subscriptions:
+            if subscription.sees(o.time, until) and subscription.standing.matches(seen):
+                for change in subscription.standing.offer(seen):
+                    self._report(subscription, change)
 
-    def _offer(self, standing: _Standing, query: KnnQuery, new: _Held) -> None:
-        held = standing.held
-        rank = sum(other.distance <= new.distance for other in held)
-        held.insert(rank, new)
-        if rank < query.k:
-            self._tell(standing, "enter", new.object, new.time, new.distance)
-            if len(held) > query.k:
-                self._tell(standing, "leave", held[query.k].object, new.time)
-        if query.window is None:
-            del held[query.k :]
-
-    # -- the passing of time -----------------------------------------------------------------
+    def _answer(self, ask: Ask) -> None:
+        """SPEC section 5."""
+        kind, standing = ask.query
+        after = ask.time - ask.last
+        if after < self.now - self.retain:
+            raise Invalid(f"last: reaches back further than {self.retain} ms")
+        seen = [o for o, _ in self.past if after < o.time <= ask.time and standing.matches(o)]
+        published = {id(o): event for o, event in self.past}
+        objects = []
+        for o, value in standing.answer(seen, ask.limit):
+            entry = {"id": o.name} if value is None else {"id": o.name, kind.value: value}
+            shown = published[id(o)].fields
+            objects.append(entry | {n: shown[n] for n in ask.fields if n in shown})
+        self.reported.append(
+            {"id": ask.id, "event": "answer", "time": ask.time, "objects": objects}
+        )
+        self.kinds.append(kind.name)
 
     def pass_time(self, until: int) -> None:
-        """Everything that the windows let go up to `until`, moment by moment."""
+        """Everything that time alone changes up to `until`, moment by moment."""
         while True:
-            first = min(self.standing, key=lambda s: s.next_moment, default=None)
-            if first is None or first.next_moment > until:
+            first = min(self.subscriptions, key=lambda s: s.standing.next_moment(), default=None)
+            if first is None or (moment := first.standing.next_moment()) > until:
                 return
-            self._slide(first, first.next_moment)
+            for change in list(first.standing.pass_moment(moment)):
+                if first.lives_at(moment):
+                    self._report(first, change)
 
-    def _slide(self, standing: _Standing, moment: int) -> None:
-        query = standing.event.query
-        assert isinstance(query, KnnQuery)
-        assert query.window is not None
-        before = standing.held[: query.k]
-        standing.held = [h for h in standing.held if moment - h.time < query.window]
-        after = standing.held[: query.k]
-        if not standing.lives_at(moment):
-            return
-        for held in before:
-            if not any(held is other for other in after):
-                self._tell(standing, "leave", held.object, moment)
-        for held in after:
-            if not any(held is other for other in before):
-                self._tell(standing, "enter", held.object, moment, held.distance)
-
-    def _tell(
-        self, standing: _Standing, event: str, name: str, time: int, away: float | None = None
-    ) -> None:
-        told = {"id": standing.event.id, "event": event, "object": name, "time": time}
-        if away is not None:
-            told["distance"] = away
-        if standing.event.owner is not None:
-            told["owner"] = standing.event.owner
-        if standing.event.meta is not None:
-            told["meta"] = standing.event.meta
-        self.told.append(told)
+    def _report(self, subscription: _Subscription, change: Change) -> None:
+        event = subscription.event
+        notification = {
+            "id": event.id,
+            "event": change.event,
+            "object": change.object,
+            "time": change.time,
+        }
+        if change.value is not None:
+            notification[subscription.kind.value] = change.value
+        if event.owner is not None:
+            notification["owner"] = event.owner
+        if event.meta is not None:
+            notification["meta"] = event.meta
+        self.reported.append(notification)
+        self.kinds.append(subscription.kind.name)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
+from nearcast.kinds.base import Kind
 from nearcast.model.errors import Invalid
-from nearcast.model.events import Publish, Subscribe, Unsubscribe
-from nearcast.model.expression import Expression, parse
-from nearcast.model.query import KnnQuery, RangeQuery
-from nearcast.model.region import region_from_json
-from nearcast.model.space import Space, check_position
+from nearcast.model.events import Ask, Event, Publish, Subscribe, Unsubscribe
+from nearcast.model.reading import count, field, optional, position
+from nearcast.model.space import Space
+from nearcast.model.standing import Standing
 from nearcast.model.words import keyword_counts
 
 __all__ = ["read_event", "read_time"]
 
-_COUNT_LIMIT = 2**61
+FIELDS = ("at", "time", "text", "keywords")
 _DAYS_OF_400_YEARS = 146_097
 _EPOCH = date(1970, 1, 1).toordinal()
 _RFC3339 = re.compile(
@@ -26,7 +27,7 @@ _RFC3339 = re.compile(
 )
 
 
-def read_event(raw: dict[str, Any] | str, space: Space) -> Publish | Subscribe | Unsubscribe | None:
+def read_event(raw: dict[str, Any] | str, space: Space, kinds: Mapping[str, Kind]) -> Event | None:
     """The event of a line (or of the object it holds); None for a blank line; raises `Invalid`."""
     if isinstance(raw, str):
         if not raw.strip():
@@ -38,10 +39,12 @@ def read_event(raw: dict[str, Any] | str, space: Space) -> Publish | Subscribe |
     if op == "publish":
         return _publish(raw, space)
     if op == "subscribe":
-        return _subscribe(raw, space)
+        return _subscribe(raw, space, kinds)
     if op == "unsubscribe":
-        return Unsubscribe(_field(raw, "id", str), read_time(raw.get("time")))
-    raise Invalid(f"op: {op!r} is not publish, subscribe or unsubscribe")
+        return Unsubscribe(field(raw, "id", str), read_time(raw.get("time")))
+    if op == "ask":
+        return _ask(raw, space, kinds)
+    raise Invalid(f"op: {op!r} is not publish, subscribe, unsubscribe or ask")
 
 
 def _parsed(line: str) -> Any:
@@ -59,65 +62,73 @@ def _no_constant(name: str) -> None:
 
 
 def _publish(raw: dict[str, Any], space: Space) -> Publish:
-    x, y = _position(raw.get("at"), space)
-    keywords = _optional(raw, "keywords", list) or []
+    x, y = position(raw.get("at"), space)
+    keywords = optional(raw, "keywords", list) or []
     if not all(isinstance(entry, str) for entry in keywords):
         raise Invalid("keywords: every entry must be a string")
-    counts = keyword_counts(_optional(raw, "text", str), keywords)
-    return Publish(_field(raw, "id", str), read_time(raw.get("time")), x, y, counts)
+    text, time = optional(raw, "text", str), read_time(raw.get("time"))
+    shown = {"at": [x, y], "time": time}
+    if text is not None:
+        shown["text"] = text
+    if keywords:
+        shown["keywords"] = keywords
+    counts = keyword_counts(text, keywords)
+    return Publish(field(raw, "id", str), time, x, y, counts, shown)
 
 
-def _subscribe(raw: dict[str, Any], space: Space) -> Subscribe:
-    expires = raw.get("expires")
-    return Subscribe(
-        _field(raw, "id", str),
+def _ask(raw: dict[str, Any], space: Space, kinds: Mapping[str, Kind]) -> Ask:
+    query = field(raw, "query", dict)
+    read = _query(query, space, kinds)
+    if read[0].answers is None:
+        raise Invalid(f"query.kind: {read[0].name} has no asks")
+    beside, inside = _of_answer(raw), _of_answer(query)
+    for name in beside.keys() & inside.keys():
+        if beside[name] != inside[name]:
+            raise Invalid(f"{name}: stands beside the query and in it, and differs")
+    chosen = beside | inside
+    return Ask(
+        field(raw, "id", str),
         read_time(raw.get("time")),
-        None if expires is None else read_time(expires),
-        _query(_field(raw, "query", dict), space),
-        _optional(raw, "owner", str),
-        _optional(raw, "meta", dict),
+        count(raw, "last"),
+        read,
+        chosen.get("limit"),
+        tuple(chosen.get("fields", ())),
     )
 
 
-def _query(query: dict[str, Any], space: Space) -> RangeQuery | KnnQuery:
-    kind = query.get("kind")
-    if kind == "range":
-        region = region_from_json(space, _field(query, "region", dict))
-        return RangeQuery(region, _where(query))
-    if kind == "knn":
-        x, y = _position(query.get("at"), space)
-        window = None if query.get("window") is None else _count(query, "window")
-        return KnnQuery(x, y, _count(query, "k"), _where(query), window)
-    raise Invalid(f"query.kind: {kind!r} is not range or knn, the kinds of this oracle")
+def _of_answer(raw: dict[str, Any]) -> dict[str, Any]:
+    """`limit` and `fields`, where they stand."""
+    found: dict[str, Any] = {}
+    if raw.get("limit") is not None:
+        found["limit"] = count(raw, "limit")
+    fields = optional(raw, "fields", list)
+    if fields is not None:
+        if not all(isinstance(f, str) and f in FIELDS for f in fields):
+            raise Invalid(f"fields: use {', '.join(FIELDS)}")
+        found["fields"] = fields
+    return found
 
 
-def _where(query: dict[str, Any]) -> Expression:
-    return parse(_optional(query, "where", str) or "")
+def _subscribe(raw: dict[str, Any], space: Space, kinds: Mapping[str, Kind]) -> Subscribe:
+    if raw.get("last") is not None:
+        raise Invalid("last: is not supported yet")
+    expires = raw.get("expires")
+    return Subscribe(
+        field(raw, "id", str),
+        read_time(raw.get("time")),
+        None if expires is None else read_time(expires),
+        _query(field(raw, "query", dict), space, kinds),
+        optional(raw, "owner", str),
+        optional(raw, "meta", dict),
+    )
 
 
-def _position(value: object, space: Space) -> tuple[float, float]:
-    if not isinstance(value, list | tuple) or len(value) != 2:
-        raise Invalid(f"at: {value!r} is not a position [x, y]")
-    x, y = value
-    check_position(space, x, y)
-    return float(x), float(y)
-
-
-def _count(query: dict[str, Any], name: str) -> int:
-    value: int = _field(query, name, int)
-    if isinstance(value, bool) or not 1 <= value < _COUNT_LIMIT:
-        raise Invalid(f"query.{name}: {value!r} is not an integer from 1 to 2**61")
-    return value
-
-
-def _field(raw: dict[str, Any], name: str, kind: type) -> Any:
-    if not isinstance(raw.get(name), kind):
-        raise Invalid(f"{name}: {raw.get(name)!r} is not a {kind.__name__}")
-    return raw[name]
-
-
-def _optional(raw: dict[str, Any], name: str, kind: type) -> Any:
-    return None if raw.get(name) is None else _field(raw, name, kind)
+def _query(query: dict[str, Any], space: Space, kinds: Mapping[str, Kind]) -> tuple[Kind, Standing]:
+    name = query.get("kind")
+    kind = kinds.get(name) if isinstance(name, str) else None
+    if kind is None:
+        raise Invalid(f"query.kind: {name!r} is not {' or '.join(kinds)}, the kinds of this oracle")
+    return kind, kind.read(query, space)
 
 
 def read_time(value: object) -> int:

@@ -6,17 +6,19 @@ Hypothesis is needed for this module only, and is not among the packages that ne
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
 
+from nearcast.kinds import KINDS, Kind
 from nearcast.model.space import Space
 from nearcast.testing.logs import LogMaker
 
 __all__ = ["batch_cuts", "broken_lines", "event_logs", "spaces"]
 
 Json = dict[str, Any]
-# Draws what it is asked for from Hypothesis, so that what it makes shrinks.
+# Draws what it needs from Hypothesis, so that what it makes shrinks.
 _randoms = st.randoms(use_true_random=False)
 
 spaces = st.sampled_from(list(Space))
@@ -30,9 +32,10 @@ def event_logs(
     late: float = 0.2,
     late_controls: bool = True,
     crowd: bool = False,
+    kinds: Mapping[str, Kind] = KINDS,
 ) -> list[Json]:
     """Valid events that favour edges (see `nearcast.testing.logs`), times out of order."""
-    maker = LogMaker(draw(_randoms), space, late, late_controls, crowd)
+    maker = LogMaker(draw(_randoms), space, late, late_controls, crowd, kinds)
     # Left to itself, a list has five elements or so: too few for results that change.
     least = draw(st.integers(0, max_events))
     return draw(st.lists(_randoms.map(maker.event), min_size=least, max_size=max_events))
@@ -47,9 +50,8 @@ def batch_cuts(draw: st.DrawFn, events: int) -> list[int]:
 
 
 _PUBLISH = {"op": "publish", "id": "o", "time": 1, "at": [0, 0]}
-_RANGE = {"kind": "range", "region": {"bbox": [0, 0, 1, 1]}}
-_KNN = {"kind": "knn", "at": [0, 0], "k": 1}
-_SUBSCRIBE = {"op": "subscribe", "id": "s", "time": 1, "query": _RANGE}
+_QUERY = next(iter(KINDS.values())).examples.everything
+_SUBSCRIBE = {"op": "subscribe", "id": "s", "time": 1, "query": _QUERY}
 _UNSUBSCRIBE = {"op": "unsubscribe", "id": "s", "time": 1}
 _BAD_FIELDS: list[tuple[Json, str, list[Any]]] = [
     (_PUBLISH, "op", [None, 1, "Publish", "delete", "ask"]),
@@ -61,24 +63,12 @@ _BAD_FIELDS: list[tuple[Json, str, list[Any]]] = [
     (_SUBSCRIBE, "expires", [1.5, "never", True]),
     (_SUBSCRIBE, "owner", [7, {}]),
     (_SUBSCRIBE, "meta", ["m", [1]]),
+    (_SUBSCRIBE, "last", [0, 1.5, "1h", 60_000]),
     (_SUBSCRIBE, "query", [None, [], {}, {"kind": "circle"}]),
     (_UNSUBSCRIBE, "id", [None, ""]),
     (_UNSUBSCRIBE, "time", [None, "12:00", 2**63]),
 ]
-_BAD_QUERIES: list[tuple[Json, str, list[Any]]] = [
-    (_RANGE, "region", [None, {}, [], {"bbox": [0, 1, 1, 0]}, {"bbox": [0, 0, 1]}]),
-    (_RANGE, "region", [{"circle": {"at": [0, 0], "radius": -1}}, {"circle": {"at": [0, 0]}}]),
-    (_RANGE, "region", [{"type": "Polygon", "coordinates": [[[0, 0], [1, 1], [0, 0]]]}]),
-    (
-        _RANGE,
-        "region",
-        [{"type": "Polygon", "coordinates": [[[0, 0], [2, 2], [2, 0], [0, 2], [0, 0]]]}],
-    ),
-    (_RANGE, "where", ["a AND", "OR", "(a", "a)", '"', "()", "…", 7]),
-    (_KNN, "at", [None, [0], [0, "1"]]),
-    (_KNN, "k", [None, 0, -1, 1.0, True, "1", 2**61]),
-    (_KNN, "window", [0, -5, 1.5, False, "1s"]),
-]
+_BAD_QUERIES = [bad for kind in KINDS.values() for bad in kind.examples.bad]
 _BAD_LINES = (
     "{", "nothing", "[]", "7", "null", '{"op":"publish"}', '{"a":NaN}', '"\\ud800"', "[" * 5000,
     '{"op":"publish","id":"\\ud800","time":1,"at":[0,0]}',

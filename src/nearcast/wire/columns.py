@@ -14,33 +14,53 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nearcast.model.errors import Invalid
+from nearcast.model.events import MAX_ID_LENGTH
 from nearcast.model.space import Space
+from nearcast.model.standing import Needs
 from nearcast.wire.decode import Decoded, Publishes, SplitBuilder, misplaced, why_misplaced
 from nearcast.wire.jsonl import LINE_BITS, decode_values
+from nearcast.wire.kind import Kinds
 from nearcast.wire.plain_controls import plain_controls
-from nearcast.wire.shapes import EventShape, Query, SubscribeShape, UnsubscribeShape, explain
+from nearcast.wire.plain_types import without_views
+from nearcast.wire.shapes import (
+    EventShape,
+    Shapes,
+    SubscribeShape,
+    UnsubscribeShape,
+    shapes_of,
+)
 from nearcast.wire.tables import LIMIT, numbers
 from nearcast.wire.times import timestamps_ms, to_ms
 
-_QUERY: msgspec.json.Decoder[Query] = msgspec.json.Decoder(Query)
 _META = msgspec.json.Decoder(dict[str, Any])
 _EPOCH = datetime.datetime(1970, 1, 1)
 _FIELDS = {"op", *(f.name for s in get_args(EventShape) for f in msgspec.structs.fields(s))}
 
 
 def decode_columns(
-    batch: pa.RecordBatch, space: Space, *, file: str = "", first_line: int = 1, split: int = 0
+    batch: pa.RecordBatch,
+    space: Space,
+    kinds: Kinds,
+    *,
+    file: str = "",
+    first_line: int = 1,
+    split: int = 0,
+    needs: Needs = Needs.NOTHING,
 ) -> Decoded:
-    """Decode rows; a table with a `value` and no `op` column holds one JSON event a value."""
+    """Decode rows; a table with a `value` and no `op` column holds one JSON event per value."""
     names = set(batch.schema.names)
+    batch = without_views(batch)
     if "op" not in names and "value" in names:
         values = [v or b"" for v in batch["value"].cast(pa.binary()).to_pylist()]
-        return decode_values(values, space, file=file, first_line=first_line, split=split)
+        return decode_values(
+            values, space, kinds, file=file, first_line=first_line, split=split, needs=needs
+        )
     if "op" not in names:
         raise Invalid(f"{file or 'the input'} has no column `op` (its columns: {sorted(names)})")
     batch = _usual(batch)
     base = split << LINE_BITS
-    builder = SplitBuilder(space, file)
+    builder = SplitBuilder(space, kinds, file, needs)
+    shapes = shapes_of(kinds)
     publish = pc.equal(batch["op"].cast(pa.string()), "publish").fill_null(False)
     at = np.flatnonzero(publish.to_numpy(zero_copy_only=False))
     rest = np.flatnonzero(~publish.to_numpy(zero_copy_only=False))
@@ -51,12 +71,13 @@ def decode_columns(
 
     others = batch.take(pa.array(rest)) if len(rest) < batch.num_rows else batch
     if len(rest) and _typed(others):
-        plain, table = plain_controls(others, rest | base, space)
-        builder.plain(table)
+        plain, *tables = plain_controls(others, rest | base, space, kinds)
+        builder.plain(*tables)
         others, rest = others.filter(pa.array(~plain)), rest[~plain]
-    for n, event in zip(rest.tolist(), _events(others), strict=True):
+    for n, event in zip(rest.tolist(), _events(others, shapes), strict=True):
         try:
-            builder.control(_event(event) if isinstance(event, dict) else event, base | n)
+            read = _event(event, shapes) if isinstance(event, dict) else event
+            builder.control(read, base | n, first_line + n)
         except Invalid as error:
             refuse(n, str(error))
     objects = batch if len(at) == batch.num_rows else batch.take(pa.array(at))
@@ -96,9 +117,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | UnsubscribeShape | dict[str, Any]]:
-    """Rows that are no objects: at once where columns have the expected types, the others (and
-    all that is odd) as JSON would give them, for a closer look."""
+def _events(
+    batch: pa.RecordBatch, shapes: Shapes
+) -> Iterator[SubscribeShape[Any] | UnsubscribeShape | dict[str, Any]]:
+    """Rows that are no objects. Where columns have the expected types they are read at once;
+    others, and odd values, come as JSON would give them, for a closer look."""
     if not _typed(batch):
         yield from (_row(row) for row in batch.to_pylist())
         return
@@ -108,16 +131,18 @@ def _events(batch: pa.RecordBatch) -> Iterator[SubscribeShape | UnsubscribeShape
         batch[n].to_pylist() if n in names and batch[n].null_count < len(batch) else none
         for n in (*_USUAL, *_RARE)
     ]
-    for n, (op, id_, time, query, expires, owner, meta) in enumerate(zip(*columns, strict=True)):
-        named = id_ and len(id_) <= 256 and time is not None
+    for n, (op, id_, time, query, expires, owner, meta, last) in enumerate(
+        zip(*columns, strict=True)
+    ):
+        named = id_ and len(id_) <= MAX_ID_LENGTH and time is not None
         if op == "unsubscribe" and named:
             yield UnsubscribeShape(id_, time)
             continue
-        if op == "subscribe" and named and query:
+        if op == "subscribe" and named and query and last is None:
             try:
-                asked = _QUERY.decode(query)
+                decoded = shapes.queries.decode(query)
                 extra = None if meta is None else _META.decode(meta)
-                yield SubscribeShape(id_, time, asked, expires, owner, extra)
+                yield SubscribeShape(id_, time, decoded, expires, owner, extra)
                 continue
             except (msgspec.DecodeError, RecursionError):
                 pass
@@ -133,11 +158,11 @@ def _typed(batch: pa.RecordBatch) -> bool:
     )
 
 
-def _event(row: dict[str, Any]) -> EventShape:
+def _event(row: dict[str, Any], shapes: Shapes) -> EventShape:
     try:
-        return msgspec.convert(row, EventShape)  # type: ignore[no-any-return]
+        return msgspec.convert(row, shapes.event)  # type: ignore[no-any-return]
     except msgspec.ValidationError as error:
-        raise Invalid(explain(error, row)) from None
+        raise Invalid(shapes.explain(error, row)) from None
 
 
 class _Rows:
@@ -165,14 +190,17 @@ class _Rows:
         return self.batch[name]
 
     def publishes(self, base: int) -> Publishes:
-        """The rows that hold; the others are refused."""
+        """The valid rows; the others are refused."""
         ids = self._column("id", pa.large_string())
         if not _is_string(ids.type):
             self._fail(np.ones(len(ids), bool), f"id: expected a string, got {ids.type}")
             ids = pa.nulls(len(ids), pa.large_string())
         ids = ids.cast(pa.large_string())
         length = numbers(pc.utf8_length(ids).fill_null(0))
-        self._fail((length < 1) | (length > 256), "id: expected a string of 1 to 256 characters")
+        self._fail(
+            (length < 1) | (length > MAX_ID_LENGTH),
+            f"id: expected a string of 1 to {MAX_ID_LENGTH} characters",
+        )
         time = self._times()
         x, y = self._positions()
         text = self._column("text", pa.large_string())
@@ -259,7 +287,12 @@ def _is_string(type_: pa.DataType) -> bool:
 
 # Columns of rows that are no objects, and the types that need no closer look.
 _USUAL = {"op": _is_string, "id": _is_string, "time": pa.types.is_integer, "query": _is_string}
-_RARE = {"expires": pa.types.is_integer, "owner": _is_string, "meta": _is_string}
+_RARE = {
+    "expires": pa.types.is_integer,
+    "owner": _is_string,
+    "meta": _is_string,
+    "last": pa.types.is_integer,
+}
 
 
 def _is_number(type_: pa.DataType) -> bool:

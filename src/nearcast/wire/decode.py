@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import re
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,25 +11,36 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nearcast.kernels.slots import SUBSCRIBE
 from nearcast.model.errors import Invalid
 from nearcast.model.space import Space, check_position
+from nearcast.model.standing import Needs
+from nearcast.wire.asks import AskBuilder
+from nearcast.wire.carried import TEXTS, objects_with
+from nearcast.wire.json_form import escaped, shown_fields
+from nearcast.wire.kind import Kinds, WireKind
 from nearcast.wire.shapes import AskShape, EventShape, SubscribeShape, UnsubscribeShape
-from nearcast.wire.subscriptions import ControlBuilder, json_body
-from nearcast.wire.tables import NEVER, OBJECTS, REJECTS, empty, numbers, table_of, with_clock
-from nearcast.wire.words import object_words
+from nearcast.wire.subscriptions import ControlBuilder
+from nearcast.wire.tables import (
+    NEVER,
+    REJECTS,
+    empty,
+    numbers,
+    replaced,
+    table_of,
+    with_clock,
+    with_ends,
+)
+from nearcast.wire.words import carried_words, object_words
 
 EXCERPT = 200  # characters of a refused event that its reject shows
-_ESCAPED = re.compile(r'[\x00-\x1f"\\]')
 
 
 @contextmanager
 def no_collector() -> Iterator[None]:
-    """Hold Python's collector of cycles: decoding makes many objects and no cycle, and looking
-    through them again and again takes as long as making them."""
+    """Pause Python's collector of cycles: decoding makes many objects and no cycle, and the
+    collector would take as long to scan them as it takes to make them."""
     held = gc.isenabled()
     gc.disable()
     try:
@@ -44,11 +55,21 @@ class Decoded:
     """A split: its valid events as tables, the rest as rejects."""
 
     objects: pa.RecordBatch
-    controls: pa.RecordBatch
+    subscribes: dict[str, pa.RecordBatch]  # by kind, of those that have any
+    ends: pa.RecordBatch  # unsubscribes, ENDS
     rejects: pa.RecordBatch
     latest: int  # the latest time of a valid event; NEVER without one
     events: Counter[str] = field(default_factory=Counter)  # by op
     seconds: float = 0.0  # that reading and decoding took
+    needs: Needs = Needs.NOTHING  # what its objects carry besides
+    texts: pa.RecordBatch | None = None  # TEXTS of their words, if needed
+    asks: dict[str, pa.RecordBatch] = field(default_factory=dict)  # by kind, of those that have any
+
+    def of(self, kind: WireKind) -> pa.RecordBatch:
+        """What an index of one kind must apply: its subscribes, and what ends ids, in order."""
+        own = self.subscribes.get(kind.name, empty(kind.schema))
+        others = [replaced(t) for name, t in self.subscribes.items() if name != kind.name]
+        return with_ends(own, [self.ends, *others], kind.schema)
 
 
 class Publishes:
@@ -68,41 +89,38 @@ class Publishes:
         self.pos, self.ids, self.time, self.x, self.y = pos, ids, time, x, y
         self.text, self.entries, self.entry_offsets = text, entries, entry_offsets
 
-    def table(self) -> pa.RecordBatch:
-        """As OBJECTS, the clock still to be set."""
+    def table(self, needs: Needs) -> tuple[pa.RecordBatch, pa.RecordBatch | None]:
+        """As OBJECTS with what is needed besides, the clock still to be set; TEXTS if needed."""
+        schema = objects_with(needs)
         if len(self.pos) == 0:
-            return empty(OBJECTS)
-        return pa.RecordBatch.from_arrays(
-            [
-                pa.array(self.pos),
-                pa.array(self.time),
-                pa.array(self.time),
-                pa.array(self.x),
-                pa.array(self.y),
-                escaped(self.ids),
-                object_words(self.text, self.entries, self.entry_offsets),
-            ],
-            schema=OBJECTS,
-        )
-
-
-def escaped(ids: pa.Array) -> pa.Array:
-    """Strings in JSON form, as large binary. Nearly always they are that already."""
-    ids = ids.cast(pa.large_string())
-    odd = pc.match_substring_regex(ids, _ESCAPED.pattern)
-    if pc.any(odd).as_py():
-        fixed = [json_body(text).decode() for text in ids.filter(odd).to_pylist()]
-        ids = pc.replace_with_mask(ids, odd, pa.array(fixed, pa.large_string()))
-    return ids.cast(pa.large_binary())
+            return empty(schema), empty(TEXTS) if Needs.TEXTS in needs else None
+        columns = [
+            pa.array(self.pos),
+            pa.array(self.time),
+            pa.array(self.time),
+            pa.array(self.x),
+            pa.array(self.y),
+            escaped(self.ids),
+        ]
+        spoken = self.text, self.entries, self.entry_offsets
+        if needs & (Needs.COUNTS | Needs.TEXTS):
+            words, texts = carried_words(*spoken, needs)
+        else:
+            words, texts = [object_words(*spoken)], None
+        if Needs.FIELDS in needs:
+            words += shown_fields(self.text, self.entries, self.entry_offsets)
+        return pa.RecordBatch.from_arrays([*columns, *words], schema=schema), texts
 
 
 class SplitBuilder:
     """Collects what is not an object, and puts a split together."""
 
-    def __init__(self, space: Space, file: str) -> None:
+    def __init__(self, space: Space, kinds: Kinds, file: str, needs: Needs = Needs.NOTHING) -> None:
         self.space = space
+        self.needs = needs
         self.file = file
-        self._controls = ControlBuilder(space)
+        self._controls = ControlBuilder(space, kinds)
+        self._asks = AskBuilder(space, kinds, file)
         self._rejects: list[tuple[int, str, int, str, str]] = []
         self.events: Counter[str] = Counter()
 
@@ -110,15 +128,14 @@ class SplitBuilder:
         """Note what is refused, and why."""
         self._rejects.append((pos, self.file, line, reason, event[:EXCERPT]))
 
-    def plain(self, controls: pa.RecordBatch) -> None:
-        """Add CONTROLS that hold."""
-        self._controls.plain(controls)
-        asks = int(np.count_nonzero(numbers(controls["op"]) == SUBSCRIBE))
-        self.events["subscribe"] += asks
-        self.events["unsubscribe"] += controls.num_rows - asks
+    def plain(self, subscribes: dict[str, pa.RecordBatch], ends: pa.RecordBatch) -> None:
+        """Add valid subscribes and ENDS (`wire.plain_controls`)."""
+        self._controls.plain(subscribes, ends)
+        self.events["subscribe"] += sum(t.num_rows for t in subscribes.values())
+        self.events["unsubscribe"] += ends.num_rows
 
-    def control(self, event: EventShape, pos: int) -> None:
-        """Add a subscribe or unsubscribe; raises `Invalid`."""
+    def control(self, event: EventShape, pos: int, line: int) -> None:
+        """Add a subscribe, unsubscribe or ask; raises `Invalid`."""
         if isinstance(event, SubscribeShape):
             self._controls.subscribe(event, pos)
             self.events["subscribe"] += 1
@@ -126,32 +143,43 @@ class SplitBuilder:
             self._controls.unsubscribe(event, pos)
             self.events["unsubscribe"] += 1
         elif isinstance(event, AskShape):
-            raise Invalid("op: ask is not supported yet; publish, subscribe and unsubscribe are")
+            self._asks.add(event, pos, line, EXCERPT)
+            self.events["ask"] += 1
         else:
             raise AssertionError(event)
 
     def finish(self, publishes: Publishes) -> Decoded:
         """The split as tables, with the clock of each event."""
-        objects = publishes.table()
+        objects, texts = publishes.table(self.needs)
         self.events["publish"] += objects.num_rows
         self.events["reject"] += len(self._rejects)
-        controls = self._controls.table()
-        pos = np.concatenate([publishes.pos, numbers(controls["pos"])])
-        time = np.concatenate([publishes.time, numbers(controls["time"])])
+        subscribes, ends = self._controls.tables()
+        asks = self._asks.tables()
+        tables = [objects, ends, *subscribes.values(), *asks.values()]
+        pos, time = (np.concatenate([numbers(t[n]) for t in tables]) for n in ("pos", "time"))
         if len(pos):
-            order = np.argsort(pos, kind="stable") if len(controls) else np.arange(len(pos))
+            order = np.argsort(pos, kind="stable") if len(pos) > len(objects) else slice(None)
             clock = np.empty_like(time)
             clock[order] = np.maximum.accumulate(time[order])
             before = np.empty_like(time)
             before[order] = np.concatenate([[NEVER], clock[order][:-1]])
+            starts = np.cumsum([0, *(t.num_rows for t in tables)])
+            parts = [before[a:b] for a, b in itertools.pairwise(starts)]
             objects = with_clock(objects, clock[: objects.num_rows])
-            controls = with_clock(controls, before[objects.num_rows :])
+            ends = with_clock(ends, parts[1])
+            clocks = iter(parts[2:])
+            subscribes = {n: with_clock(t, next(clocks)) for n, t in subscribes.items()}
+            asks = {n: with_clock(t, next(clocks)) for n, t in asks.items()}
         return Decoded(
             objects,
-            controls,
+            subscribes,
+            ends,
             table_of(sorted(self._rejects), REJECTS),
             int(time.max(initial=NEVER)),
             self.events,
+            needs=self.needs,
+            texts=texts,
+            asks=asks,
         )
 
 

@@ -1,4 +1,4 @@
-"""Events in: one JSON object a line."""
+"""Events in: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -11,55 +11,84 @@ import pyarrow as pa
 
 from nearcast.model.errors import Invalid
 from nearcast.model.space import Space
+from nearcast.model.standing import Needs
 from nearcast.wire.decode import EXCERPT, Decoded, Publishes, SplitBuilder, misplaced, why_misplaced
-from nearcast.wire.shapes import DECODER, EventShape, PublishShape, explain
+from nearcast.wire.kind import Kinds
+from nearcast.wire.shapes import EventShape, PublishShape, Shapes, shapes_of
 from nearcast.wire.times import all_ms, to_ms
 
 LINE_BITS = 32  # a position is split << LINE_BITS | line of the split
 
 
 def decode_jsonl(
-    data: bytes, space: Space, *, file: str = "", first_line: int = 1, split: int = 0
+    data: bytes,
+    space: Space,
+    kinds: Kinds,
+    *,
+    file: str = "",
+    first_line: int = 1,
+    split: int = 0,
+    needs: Needs = Needs.NOTHING,
 ) -> Decoded:
     """Decode whole lines. `first_line` numbers the first of them in `file`, for rejects."""
-    return decode_events(*_events(data), space, file=file, first_line=first_line, split=split)
+    events, lines = _events(data, shapes_of(kinds))
+    return decode_events(
+        events, lines, space, kinds, file=file, first_line=first_line, split=split, needs=needs
+    )
 
 
 def decode_values(
-    lines: list[bytes], space: Space, *, file: str = "", first_line: int = 1, split: int = 0
+    lines: list[bytes],
+    space: Space,
+    kinds: Kinds,
+    *,
+    file: str = "",
+    first_line: int = 1,
+    split: int = 0,
+    needs: Needs = Needs.NOTHING,
 ) -> Decoded:
-    """Decode events that come one a value (a Kafka message, a column of strings)."""
+    """Decode events that come one per value (a Kafka message, a column of strings)."""
+    shapes = shapes_of(kinds)
     return decode_events(
-        [_one(line) for line in lines], lines, space, file=file, first_line=first_line, split=split
+        [_one(line, shapes) for line in lines],
+        lines,
+        space,
+        kinds,
+        file=file,
+        first_line=first_line,
+        split=split,
+        needs=needs,
     )
 
 
 Failure = tuple[str, str]  # reason, excerpt
 
 
-def _one(line: bytes) -> EventShape | Failure | None:
+def _one(line: bytes, shapes: Shapes) -> EventShape | Failure | None:
     """One event, None for a blank line, or why it is none."""
     try:
-        return DECODER.decode(line)
-    except Exception as error:  # whatever a line holds, it is refused with a reason
+        return shapes.events.decode(line)
+    except Exception as error:  # a bad line is refused with a reason, whatever it holds
         if not line.strip():
             return None
-        return _failure(line, error)
+        return _failure(line, error, shapes)
 
 
-def _failure(line: bytes, error: Exception) -> Failure:
+def _failure(line: bytes, error: Exception, shapes: Shapes) -> Failure:
     try:
         value = msgspec.json.decode(line)
     except Exception:  # then the first error says all there is to say
         value = {}
-    return explain(error, value), line[:EXCERPT].decode("utf-8", "replace")
+    return shapes.explain(error, value), line[:EXCERPT].decode("utf-8", "replace")
 
 
-def _events(data: bytes) -> tuple[list[EventShape | Failure | None], bytes | list[bytes]]:
+def _events(
+    data: bytes, shapes: Shapes
+) -> tuple[list[EventShape | Failure | None], bytes | list[bytes]]:
     """The events of all lines, in one call where every line is fine; and the lines."""
     lines = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
     try:
-        events = cast("list[EventShape | Failure | None]", DECODER.decode_lines(data))
+        events = cast("list[EventShape | Failure | None]", shapes.events.decode_lines(data))
         if len(events) == lines and _one_a_line(data, lines):
             return events, data
     except Exception:
@@ -67,11 +96,11 @@ def _events(data: bytes) -> tuple[list[EventShape | Failure | None], bytes | lis
     split = data.split(b"\n")
     if split and not split[-1]:
         split.pop()
-    return [_one(line) for line in split], split
+    return [_one(line, shapes) for line in split], split
 
 
 def _one_a_line(data: bytes, lines: int) -> bool:
-    """Whether `lines` objects in as many lines are one in each.
+    """Whether `lines` objects in as many lines are one per line.
 
     The decoder also takes two objects in a line, one over several lines, and blank lines. Between
     `}` and `{` no object goes on: where all lines meet like that, each holds one.
@@ -83,14 +112,16 @@ def decode_events(
     events: list[EventShape | Failure | None],
     lines: bytes | list[bytes],
     space: Space,
+    kinds: Kinds,
     *,
     file: str,
     first_line: int,
     split: int,
+    needs: Needs,
 ) -> Decoded:
     """Sort decoded events into objects, controls and rejects."""
     base = split << LINE_BITS
-    builder = SplitBuilder(space, file)
+    builder = SplitBuilder(space, kinds, file, needs)
 
     def refuse(n: int, reason: str) -> None:
         nonlocal lines
@@ -111,7 +142,7 @@ def decode_events(
             builder.reject(base | n, first_line + n, *event)
         else:
             try:
-                builder.control(event, base | n)
+                builder.control(event, base | n, first_line + n)
             except Invalid as error:
                 refuse(n, str(error))
     if all_ms([o.time for o in objects]) is None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from nearcast.kernels.jsonkeys import SLOW, count_lines, line_keys
 from nearcast.model.errors import Invalid, NearcastError
+from nearcast.wire.plain_types import without_views
 from nearcast.wire.split import Split
 from nearcast.wire.times import timestamps_ms, to_ms
 
@@ -164,7 +165,7 @@ def _open_parquet(name: str, path: Path) -> Log:
             if column not in names:
                 raise Invalid(f"has no column `{column}` (its columns: {', '.join(names)})")
         groups = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-        keys = file.read(columns=["op", "time"]).combine_chunks()
+        keys = without_views(file.read(columns=["op", "time"])).combine_chunks()
     op = keys["op"].cast(pa.string())
     group = np.full(len(op), _UNKNOWN, np.int8)
     for word, code in _CLASSES.items():

@@ -3,12 +3,12 @@
 Notifications are mostly repetition: the id of an object stands once for each of its matches, that
 of a subscription once for each of its objects. They are found as codes, so they are written as
 codes. Arrow's writer takes codes too, but spends four times as long on them as finding them took
-(it looks up every string again, and goes through nulls and levels row by row); at ten million
-notifications a second that decides. Everything else about Parquet is left to Arrow.
+(it looks up every string again, and goes through nulls and levels row by row). At ten million
+notifications per second that matters. Everything else about Parquet is left to Arrow.
 
 The format: github.com/apache/parquet-format (README.md, Encodings.md, parquet.thrift). A row group
-is a column after the other; a column is a page of its different values, if it is coded, and pages
-of rows. Heads of pages and the foot of the file are Thrift structs in the compact protocol.
+is one column after the other. A column is a page of its distinct values, if it is coded, and pages
+of rows. Page headers and the footer of the file are Thrift structs in the compact protocol.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ class CodedWriter:
             .set(7, _I64, self._file.tell() - first)
             .set(9, _I64, starts[1 if coded else 0])
             .set(11, _I64, starts[0] if coded else None)
-            .set(12, _STRUCT, _range(field, column))
+            .set(12, _STRUCT, _extent(field, column))
         )
         return _Struct().set(2, _I64, first).set(3, _STRUCT, meta)
 
@@ -204,8 +204,8 @@ def _element(field: pa.Field) -> _Struct:
     )
 
 
-def _range(field: pa.Field, column: Column) -> _Struct | None:
-    """Statistics: the least and the largest of whole numbers, for readers that look for some."""
+def _extent(field: pa.Field, column: Column) -> _Struct | None:
+    """Statistics: the least and the largest of whole numbers, for readers that filter by them."""
     if field.type != pa.int64() or column.count == 0:
         return None
     least, most = (np.int64(v).tobytes() for v in (column.values.min(), column.values.max()))

@@ -1,6 +1,6 @@
 """Subscribes and unsubscribes in their plainest form, column by column instead of row by row.
 
-Whatever is not plain is left to `wire.subscriptions`; it would make the same rows of these.
+Rows that are not plain are left to `wire.subscriptions`, which makes the same rows of plain ones.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nearcast.kernels.plain_query import read_queries
 from nearcast.kernels.ragged import gather
-from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE, UNSUBSCRIBE
-from nearcast.model.region import BBOX
+from nearcast.kernels.slots import SUBSCRIBE, UNSUBSCRIBE
+from nearcast.model.events import MAX_ID_LENGTH
 from nearcast.model.space import Space
-from nearcast.wire.decode import escaped
+from nearcast.wire.json_form import escaped
+from nearcast.wire.kind import Kinds, PlainRows
 from nearcast.wire.tables import (
     CONTROLS,
+    ENDS,
     FOREVER,
-    KIND_CODES,
     LIMIT,
     NEVER,
     list_column,
@@ -27,66 +27,75 @@ from nearcast.wire.tables import (
     strings,
 )
 
-_LONGEST = 256  # characters of an id
-
 
 def plain_controls(
-    batch: pa.RecordBatch, pos: NDArray[np.int64], space: Space
-) -> tuple[NDArray[np.bool_], pa.RecordBatch]:
-    """(which rows are plain, these as CONTROLS); columns are of the types that they should have."""
+    batch: pa.RecordBatch, pos: NDArray[np.int64], space: Space, kinds: Kinds
+) -> tuple[NDArray[np.bool_], dict[str, pa.RecordBatch], pa.RecordBatch]:
+    """(which rows are plain, subscribes of each kind, ENDS) of these; columns have usual types."""
     op, ids = batch["op"].cast(pa.string()), batch["id"].cast(pa.large_string())
     whole = batch["time"].fill_null(0).to_numpy()
     time = np.where(whole > LIMIT, LIMIT, whole).astype(np.int64)  # uint64 would turn over
     time[pc.is_null(batch["time"]).to_numpy(zero_copy_only=False)] = LIMIT
     length = pc.utf8_length(ids).fill_null(0).to_numpy()
-    named = (length > 0) & (length <= _LONGEST) & (time < LIMIT) & (time > -LIMIT)
+    named = (length > 0) & (length <= MAX_ID_LENGTH) & (time < LIMIT) & (time > -LIMIT)
     subscribes, unsubscribes = (
         named & pc.equal(op, name).fill_null(False).to_numpy(zero_copy_only=False)
         for name in ("subscribe", "unsubscribe")
     )
-    for name in ("expires", "owner", "meta"):
+    for name in ("expires", "owner", "meta", "last"):
         if name in batch.schema.names:
             subscribes &= pc.is_null(batch[name]).to_numpy(zero_copy_only=False)
     offsets, data = strings(batch["query"].fill_null("").cast(pa.large_string()))
-    found = read_queries(data, offsets)
-    west, south, east, north = found.boxes.T
-    inside = (west <= east) & (south <= north)
-    if space is Space.GEOGRAPHIC:
-        inside &= (west > -180) & (east < 180) & (south >= -90) & (north <= 90)
-    plain = (subscribes & found.plain & inside) | unsubscribes
-    rows = np.flatnonzero(plain)
-    asks = subscribes[rows]
-    kept, none = len(rows), np.zeros(len(rows) + 1, np.int64)
-    flags = np.where(found.conjunction[rows] & asks, REPORTS | CONJUNCTION | BBOX, REPORTS | BBOX)
-    words, reals = CONTROLS.field("program").type, CONTROLS.field("region").type
-    table = pa.RecordBatch.from_arrays(
+    plain = unsubscribes.copy()
+    tables = {}
+    for name, kind in kinds.items():
+        found = kind.read_plain(data, offsets, space)
+        if found is None:
+            continue
+        rows = np.flatnonzero(subscribes & found.plain)
+        plain[rows] = True
+        if len(rows):
+            columns = _common(found, rows, pos, time, ids) + found.columns(rows)
+            tables[name] = pa.RecordBatch.from_arrays(columns, schema=kind.schema)
+    rows = np.flatnonzero(unsubscribes)
+    ends = pa.RecordBatch.from_arrays(
         [
             pa.array(pos[rows]),
-            pa.array(np.where(asks, SUBSCRIBE, UNSUBSCRIBE).astype(np.uint8)),
-            pa.array(np.where(asks, KIND_CODES["range"], 0).astype(np.uint8)),
+            pa.array(np.full(len(rows), UNSUBSCRIBE, np.uint8)),
             pa.array(time[rows]),
-            pa.array(np.full(kept, FOREVER)),
-            pa.array(np.full(kept, NEVER)),
-            pa.array(np.zeros(kept, np.int64)),
-            pa.array(np.zeros(kept, np.int64)),
-            pa.array(np.where(asks, flags, REPORTS).astype(np.int32)),
+            pa.array(np.full(len(rows), NEVER)),
             escaped(ids.take(pa.array(rows))),
-            string_column(none, np.empty(0, np.uint8)),
-            list_column(*_runs(found.program, found.program_offsets, rows, asks), words),
-            list_column(*_runs(found.cover, found.cover_offsets, rows, asks), words),
-            list_column(np.append(0, np.cumsum(4 * asks)), found.boxes[rows[asks]].ravel(), reals),
-            list_column(none, np.empty(0), reals),
         ],
-        schema=CONTROLS,
+        schema=ENDS,
     )
-    return plain, table
+    return plain, tables, ends
+
+
+def _common(
+    found: PlainRows,
+    rows: NDArray[np.int64],
+    pos: NDArray[np.int64],
+    time: NDArray[np.int64],
+    ids: pa.Array,
+) -> list[pa.Array]:
+    """The columns of CONTROLS."""
+    n, words = len(rows), CONTROLS.field("program").type
+    return [
+        pa.array(pos[rows]),
+        pa.array(np.full(n, SUBSCRIBE, np.uint8)),
+        pa.array(time[rows]),
+        pa.array(np.full(n, FOREVER)),
+        pa.array(np.full(n, NEVER)),
+        pa.array(found.flags[rows]),
+        escaped(ids.take(pa.array(rows))),
+        string_column(np.zeros(n + 1, np.int64), np.empty(0, np.uint8)),
+        list_column(*_runs(found.program, found.program_offsets, rows), words),
+        list_column(*_runs(found.cover, found.cover_offsets, rows), words),
+    ]
 
 
 def _runs(
-    values: NDArray[np.uint64],
-    offsets: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    some: NDArray[np.bool_],
+    values: NDArray[np.uint64], offsets: NDArray[np.int64], rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-    """What `some` of the rows hold, the others nothing."""
-    return gather(values, offsets[rows], np.where(some, offsets[rows + 1] - offsets[rows], 0))
+    """What the rows hold."""
+    return gather(values, offsets[rows], offsets[rows + 1] - offsets[rows])

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nearcast.kernels.ragged import gather
 from nearcast.wire.logs import Log
+from nearcast.wire.plain_types import without_views
 from nearcast.wire.split import Split
 
 _RUNS = 32  # a batch of more separate runs than this is spooled
@@ -121,7 +122,7 @@ class Planner:
 
     def _table(self, n: int) -> pa.Table:
         if n not in self._tables:
-            self._tables = {n: pq.read_table(self.logs[n].path, memory_map=True)}
+            self._tables = {n: without_views(pq.read_table(self.logs[n].path, memory_map=True))}
         return self._tables[n]
 
     def _spool(self, rows: NDArray[np.int64]) -> list[Split]:

@@ -19,3 +19,4 @@ class Split(msgspec.Struct, frozen=True, omit_defaults=True):
     reason: str = ""  # reject: why the file, or its rest, cannot be read
     line_start: int = 0  # first of `lines`
     final: bool = False  # of the last batch of its plan
+    kinds: tuple[str, ...] | None = None  # subscribed to by now, in all batches; None: perhaps all

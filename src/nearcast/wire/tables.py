@@ -14,14 +14,11 @@ from numpy.typing import NDArray
 
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import frozen
-from nearcast.kernels.slots import CONJUNCTION, REPORTS, Controls
+from nearcast.kernels.slots import CONJUNCTION, REPLACED, REPORTS, SUBSCRIBE, Controls
 from nearcast.kernels.slots import FOREVER as FOREVER
 
 NEVER = -(2**62)  # earlier than any time
 LIMIT = 2**61  # times stay below it, so that no sum of two overflows
-
-KINDS = ("range", "knn", "topk", "terms")
-KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 
 _WORD = 8  # bytes
 _WORDS = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
@@ -38,34 +35,71 @@ OBJECTS = pa.schema(
         ("words", _WORDS),
     ]
 )
+# What ends subscriptions of an id, of any kind.
+ENDS = pa.schema(
+    [
+        ("pos", pa.int64()),
+        ("op", pa.uint8()),  # kernels.slots UNSUBSCRIBE, REPLACED
+        ("time", pa.int64()),
+        ("clock", pa.int64()),  # latest time of any event before it, in this split
+        ("id", pa.large_binary()),
+    ]
+)
+# The columns that subscriptions of all kinds have. A kind adds its own (`nearcast.kinds`).
 CONTROLS = pa.schema(
     [
         ("pos", pa.int64()),
-        ("op", pa.uint8()),  # kernels.slots SUBSCRIBE, UNSUBSCRIBE
-        ("kind", pa.uint8()),
+        ("op", pa.uint8()),  # kernels.slots SUBSCRIBE, UNSUBSCRIBE, REPLACED
         ("time", pa.int64()),
         ("end", pa.int64()),
         ("clock", pa.int64()),  # latest time of any event before it, in this split
-        ("k", pa.int64()),
-        ("window", pa.int64()),  # 0: none
-        ("flags", pa.int32()),  # kernels.slots: region code, REPORTS, CONJUNCTION
+        ("flags", pa.int32()),  # kernels.slots: REPORTS, CONJUNCTION, and bits of the kind
         ("id", pa.large_binary()),
         ("tail", pa.large_binary()),  # `,"owner":…,"meta":…`
         ("program", _WORDS),
         ("cover", _WORDS),  # words of which a match holds one; empty: choose from the program
-        ("region", _REALS),  # knn: x, y
+    ]
+)
+
+
+def controls_with(own: pa.Schema) -> pa.Schema:
+    """The columns of subscriptions of a kind: the common ones, then its own."""
+    return pa.schema([*CONTROLS, *own])
+
+
+def results_with(own: pa.Schema) -> pa.Schema:
+    """The columns of stored results of a kind; `slot` numbers the subscriptions of an index."""
+    return pa.schema([("slot", pa.int64()), *own])
+
+
+# Two shapes that indexes and routers know. A kind whose subscriptions have one of these shapes
+# can rest in all indexes of the shape.
+REGION_COLUMNS = pa.schema(
+    [
+        ("region", _REALS),  # its numbers; its code is in the flags (`model.region`)
         ("boxes", _REALS),  # outward boxes, four numbers each; none: the region is its own box
     ]
 )
-RESULTS = pa.schema(
+BALL_COLUMNS = pa.schema(
     [
-        ("slot", pa.int64()),  # row of the controls, counted from the snapshot on
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("k", pa.int64()),
+        ("window", pa.int64()),  # 0: none
+    ]
+)
+NEAREST_COLUMNS = pa.schema(
+    [
         ("distance", _REALS),
         ("time", pa.large_list(pa.field("item", pa.int64(), nullable=False))),
         ("outlived", pa.large_list(pa.field("item", pa.int64(), nullable=False))),
         ("object", pa.large_list(pa.field("item", pa.large_binary(), nullable=False))),
     ]
 )
+REGIONS = controls_with(REGION_COLUMNS)  # subscriptions for all objects of a region
+BALLS = controls_with(BALL_COLUMNS)  # subscriptions for the nearest objects
+NEAREST = results_with(NEAREST_COLUMNS)  # their results
+NO_RESULTS = results_with(pa.schema([]))  # of subscriptions that keep none
 REJECTS = pa.schema(
     [
         ("pos", pa.int64()),
@@ -158,6 +192,12 @@ def with_clock(table: pa.RecordBatch, clock: NDArray[np.int64]) -> pa.RecordBatc
     return table.set_column(at, table.schema.field(at), pa.array(clock))
 
 
+def with_flags(table: pa.RecordBatch, flags: NDArray[Any]) -> pa.RecordBatch:
+    """Subscriptions with other flags."""
+    at = table.schema.get_field_index("flags")
+    return table.set_column(at, table.schema.field(at), pa.array(flags.astype(np.int32)))
+
+
 def object_columns(
     batch: pa.RecordBatch,
     order: NDArray[np.int64] | None = None,
@@ -181,7 +221,10 @@ def object_columns(
 
 
 def control_columns(batch: pa.RecordBatch, at: NDArray[np.int32]) -> Controls:
-    """The columns of a CONTROLS table for kernels; `at` counts the objects before each row."""
+    """The columns of REGIONS or BALLS for kernels; `at` counts the objects before each row.
+
+    The region of a ball is its centre.
+    """
     id_offsets, id_bytes = strings(batch["id"])
     return Controls(
         numbers(batch["op"]),
@@ -196,35 +239,76 @@ def control_columns(batch: pa.RecordBatch, at: NDArray[np.int32]) -> Controls:
         *strings(batch["tail"]),
         *lists(batch["program"], np.uint64),
         *lists(batch["cover"], np.uint64),
-        *lists(batch["region"], np.float64),
-        *lists(batch["boxes"], np.float64),
+        *_places(batch),
     )
 
 
+def _places(batch: pa.RecordBatch) -> tuple[NDArray[Any], ...]:
+    """(offsets, numbers) of the regions and of the outer boxes of REGIONS or BALLS."""
+    if "region" in batch.schema.names:
+        return *lists(batch["region"], np.float64), *lists(batch["boxes"], np.float64)
+    begins = numbers(batch["op"]) == SUBSCRIBE
+    centres = np.column_stack([numbers(batch["x"]), numbers(batch["y"])])[begins]
+    offsets = np.append(0, np.cumsum(2 * begins))
+    # As writable as what `lists` returns, or kernels would be compiled once more for balls.
+    none = np.zeros(len(begins) + 1, np.int64), frozen(np.empty(0))
+    return offsets, frozen(centres.ravel()), *none
+
+
+def replaced(subscribes: pa.RecordBatch) -> pa.RecordBatch:
+    """ENDS by which subscribes of one kind end subscriptions of other kinds with the same ids."""
+    op = pa.array(np.full(subscribes.num_rows, REPLACED, np.uint8))
+    columns = [op if f.name == "op" else subscribes[f.name] for f in ENDS]
+    return pa.RecordBatch.from_arrays(columns, schema=ENDS)
+
+
+def with_ends(
+    subscribes: pa.RecordBatch, ends: list[pa.RecordBatch], schema: pa.Schema
+) -> pa.RecordBatch:
+    """Subscribes of a kind and ENDS of ids as one table, in the order of the log (`pos`)."""
+    filled = [subscribes, *(filled_up(e, schema) for e in ends if e.num_rows)]
+    whole = join(filled, schema)
+    pos = numbers(whole["pos"])
+    if np.all(pos[1:] >= pos[:-1]):
+        return whole
+    return whole.take(pa.array(np.argsort(pos, kind="stable")))
+
+
+def filled_up(some: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Rows with all columns of `schema`; missing ones hold what is usual, or nothing."""
+    n = some.num_rows
+    usual = {"end": FOREVER, "clock": NEVER, "flags": REPORTS}
+    columns = []
+    for field in schema:
+        if field.name in some.schema.names:
+            columns.append(some[field.name])
+        elif pa.types.is_large_list(field.type):
+            dtype = field.type.value_type.to_pandas_dtype()
+            columns.append(list_column(np.zeros(n + 1, np.int64), np.empty(0, dtype), field.type))
+        elif pa.types.is_large_binary(field.type):
+            columns.append(string_column(np.zeros(n + 1, np.int64), np.empty(0, np.uint8)))
+        else:
+            dtype = field.type.to_pandas_dtype()
+            columns.append(pa.array(np.full(n, usual.get(field.name, 0), dtype), field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def control_row(
-    *,
+    *own: Any,
     op: int,
     id: bytes,
     time: int,
     pos: int = 0,
-    kind: int = 0,
     end: int = FOREVER,
-    k: int = 0,
-    window: int = 0,
-    region_code: int = 0,
+    bits: int = 0,
     conjunction: bool = False,
     tail: bytes = b"",
     program: list[int] | None = None,
     cover: list[int] | None = None,
-    region: list[float] | None = None,
-    boxes: list[float] | None = None,
 ) -> tuple[Any, ...]:
-    """One row of a CONTROLS table, in the order of its columns."""
-    flags = region_code | REPORTS | (CONJUNCTION if conjunction else 0)
-    return (
-        pos, op, kind, time, end, NEVER, k, window, flags, id, tail,
-        program or [], cover or [], region or [], boxes or [],
-    )  # fmt: skip
+    """One row of CONTROLS, followed by the kind's `own` columns; `bits`: the kind's flags."""
+    flags = bits | REPORTS | (CONJUNCTION if conjunction else 0)
+    return (pos, op, time, end, NEVER, flags, id, tail, program or [], cover or [], *own)
 
 
 def table_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
@@ -238,7 +322,7 @@ def table_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def to_bytes(batch: pa.RecordBatch) -> memoryview:
-    """A table as an Arrow IPC stream; its size is asked for first, so that it need not grow."""
+    """A table as an Arrow IPC stream; its size is computed first, so that it need not grow."""
     sizing = pa.MockOutputStream()
     _stream(batch, sizing)
     buffer = pa.allocate_buffer(sizing.size())
@@ -252,7 +336,7 @@ def _stream(batch: pa.RecordBatch, sink: Any) -> None:
 
 
 def from_bytes(data: memoryview, schema: pa.Schema) -> pa.RecordBatch:
-    """The table that `to_bytes` wrote; it shares its memory, where numbers are not across words."""
+    """The table that `to_bytes` wrote: zero-copy if 8-byte aligned, otherwise copied."""
     buffer = pa.py_buffer(data)
     if buffer.address % _WORD:
         aligned = pa.allocate_buffer(buffer.size)

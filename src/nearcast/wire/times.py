@@ -70,7 +70,7 @@ def timestamps_ms(column: pa.Array | pa.ChunkedArray) -> NDArray[np.int64]:
 
 
 def all_ms(values: list[int | str]) -> NDArray[np.int64] | None:
-    """`to_ms` of all values at once, or None where that takes a closer look at each."""
+    """`to_ms` of all values at once, or None if each needs a closer look."""
     if not values:
         return np.empty(0, np.int64)
     try:

@@ -1,4 +1,4 @@
-"""Which side lengths give a wanted number of matches an object: found by sampling."""
+"""Which side lengths give a wanted number of matches per object: found by sampling."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIDE_RATIO = 10.0
 def calibrated_sides(
     corpus: Corpus, n_subscriptions: int, rng: np.random.Generator, matches_per_object: float = 1.0
 ) -> tuple[float, float]:
-    """The side range (low, high) in metres, 1 : 10, that gives about this many matches an object.
+    """The side range (low, high) in metres, 1 : 10, for about this many matches per object.
 
     It holds for `range_and_subscriptions`. A pair of a subscription and an object that agree in
     keywords matches from a certain ``high`` on; the answer is the quantile of these thresholds
@@ -46,7 +46,7 @@ def calibrated_sides(
         most = len(thresholds) * n_subscriptions / size / size
         raise ValueError(
             f"{n_subscriptions} subscriptions on {corpus.name} cannot give {matches_per_object} "
-            f"matches an object: boxes of any size give {most:.3g}; ask for more subscriptions"
+            f"matches an object: boxes of any size give {most:.3g}; use more subscriptions"
         )
     high = float(np.partition(thresholds, max(wanted, 1) - 1)[max(wanted, 1) - 1])
     return high / SIDE_RATIO, high
@@ -90,7 +90,7 @@ class _Postings:
         obj = self.rows[expand(self.starts[words[shortest]], found)]
         vocabulary = len(self.starts) - 1
         for place in range(int(counts.max(initial=0))):
-            # A row without this many keywords is asked again for its last one.
+            # A row without this many keywords is checked for its last one again.
             word = words[local[sub] + np.minimum(place, counts[sub] - 1)]
             wanted = obj * vocabulary + word
             at = np.minimum(np.searchsorted(self.pairs, wanted), len(self.pairs) - 1)

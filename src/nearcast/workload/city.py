@@ -15,7 +15,7 @@ from nearcast.workload.events import SCHEMA, START_MS
 from nearcast.workload.places import METRES_A_DEGREE
 from nearcast.workload.ragged import Floats
 
-# A post a second: windows and expiries of minutes then mean something.
+# One post per second: windows and expiries of minutes then mean something.
 GAP_MS = 1_000
 _CHUNK = 10_000
 _OWNERS = ("aiko", "ben", "chiyo", "daichi", "emi", "farah", "goro", "hana", "ivan", "jun")
@@ -38,14 +38,14 @@ def city(objects: int, subscriptions: int, rng: np.random.Generator) -> Iterator
 
     One subscription in ten expires and one in twenty is withdrawn while posts arrive.
     """
-    asking, posting = rng.spawn(2)
+    querying, posting = rng.spawn(2)
     span_ms = max(objects, 1) * GAP_MS
     leaving: list[tuple[int, str]] = []
     for first in range(0, subscriptions, _CHUNK):
-        rows = _subscribe(first, min(_CHUNK, subscriptions - first), span_ms, asking)
+        rows = _subscribe(first, min(_CHUNK, subscriptions - first), span_ms, querying)
         for row in rows:
-            if asking.random() < 0.05:
-                leaving.append((START_MS + int(asking.integers(1, span_ms + 1)), row["id"]))
+            if querying.random() < 0.05:
+                leaving.append((START_MS + int(querying.integers(1, span_ms + 1)), row["id"]))
         yield pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
     leaving.sort(reverse=True)
     for first in range(0, objects, _CHUNK):

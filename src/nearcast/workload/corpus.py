@@ -39,7 +39,7 @@ class Corpus:
     the vocabulary. With ``topics``, an object has one of them, and a ``topical`` share of its words
     are of that topic: words of about the same frequency belong to different topics, so that which
     words meet changes, but hardly how often each occurs. ``cardinality`` is the published size of
-    the data set, for whoever wants all.
+    the data set, for a workload of full size.
     """
 
     name: str

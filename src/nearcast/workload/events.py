@@ -108,9 +108,9 @@ def batch(n: int, **columns: pa.Array) -> pa.RecordBatch:
 def write_jsonl(
     path: str | Path, batches: Iterable[pa.RecordBatch], progress: Progress | None = None
 ) -> int:
-    """Write the events one JSON object a line (gzip if the name ends in .gz); returns how many.
+    """Write the events, one JSON object per line (gzip if the name ends in .gz); returns how many.
 
-    ``progress`` is told the number of events written so far after each batch.
+    ``progress`` receives the number of events written so far, after each batch.
     """
     written = 0
     with _opened(Path(path)) as out:
@@ -127,7 +127,7 @@ def write_parquet(
 ) -> int:
     """Write the events as Parquet (zstd, row groups of 100,000); returns how many.
 
-    ``progress`` is told the number of events written so far after each row group.
+    ``progress`` receives the number of events written so far, after each row group.
     """
     written = 0
     # A dictionary pays only where values repeat; ids and JSON texts are all different.

@@ -13,7 +13,7 @@ _ORDER = ("at", "text", "keywords", "expires", "last", "query", "owner", "meta")
 
 
 def json_lines(events: pa.RecordBatch) -> pa.Buffer | bytes:
-    """One JSON object a line, in the field order of SPEC section 3; null fields are left out."""
+    """One JSON object per line, fields as in docs/spec.md section 3; null ones are left out."""
     if events.num_rows == 0:
         return b""
     op, event_id = (_quoted(events.column(name)) for name in ("op", "id"))

@@ -32,7 +32,7 @@ from nearcast.workload.subscriptions import (
 
 K_MAX = 10
 _CHUNK = 100_000
-# Below this many subscriptions, one match an object would need boxes of half a continent.
+# Below this many subscriptions, one match per object would need boxes of half a continent.
 _FEWEST_TO_CALIBRATE = 10_000
 
 Events = Callable[[int, int, np.random.Generator], Iterator[pa.RecordBatch]]
@@ -65,7 +65,7 @@ def generate(
     """Write the workload ``name`` to ``path`` and return the number of events.
 
     The suffix says the format: .jsonl, .jsonl.gz or .parquet. The same arguments always give the
-    same bytes. ``progress`` is told the number of events written so far.
+    same bytes. ``progress`` receives the number of events written so far.
     """
     if name not in GENERATORS:
         raise ValueError(f"no workload {name!r}; choose one of: {', '.join(GENERATORS)}")
@@ -91,11 +91,11 @@ def _standing(
 ) -> Iterator[pa.RecordBatch]:
     """All subscriptions at the start, then objects 1 ms apart."""
     # Two streams of random numbers: the objects stay the same when the subscriptions change.
-    asking, posting = rng.spawn(2)
+    querying, posting = rng.spawn(2)
     for first in range(0, subscriptions, _CHUNK):
         n = min(_CHUNK, subscriptions - first)
         times = np.full(n, START_MS, dtype=np.int64)
-        yield subscribe_events(corpus, make(n, asking), first, times)
+        yield subscribe_events(corpus, make(n, querying), first, times)
     for first in range(0, objects, _CHUNK):
         n = min(_CHUNK, objects - first)
         times = np.arange(START_MS + 1 + first, START_MS + 1 + first + n, dtype=np.int64)
@@ -105,8 +105,8 @@ def _standing(
 def _knn(
     corpus: Corpus, objects: int, subscriptions: int, rng: np.random.Generator
 ) -> Iterator[pa.RecordBatch]:
-    def make(n: int, asking: np.random.Generator) -> Subscriptions:
-        return knn_subscriptions(corpus, n, K_MAX, asking)
+    def make(n: int, querying: np.random.Generator) -> Subscriptions:
+        return knn_subscriptions(corpus, n, K_MAX, querying)
 
     return _standing(corpus, make, objects, subscriptions, rng)
 
@@ -117,8 +117,8 @@ def _pipeline(
     sampling, rest = rng.spawn(2)
     sides = calibrated_sides(RANGE6, max(subscriptions, _FEWEST_TO_CALIBRATE), sampling)
 
-    def make(n: int, asking: np.random.Generator) -> Subscriptions:
-        return range_and_subscriptions(RANGE6, n, asking, sides)
+    def make(n: int, querying: np.random.Generator) -> Subscriptions:
+        return range_and_subscriptions(RANGE6, n, querying, sides)
 
     return _standing(RANGE6, make, objects, subscriptions, rest)
 

@@ -11,7 +11,7 @@ from nearcast.workload.ragged import Floats, Longs
 
 Bounds = tuple[float, float, float, float]
 
-# The same Earth as SPEC section 1; a degree of latitude is 111,195 m on it.
+# The same Earth as docs/spec.md section 1; a degree of latitude is 111,195 m on it.
 METRES_A_DEGREE = math.radians(1.0) * 6371008.8
 
 
@@ -35,7 +35,7 @@ def grid_cells(bounds: Bounds, cells: int, x: Floats, y: Floats) -> Longs:
 class Places:
     """A mixture of clusters; every cluster lies in one tile, the region whose words it uses.
 
-    Arrays of one entry a cluster: centre ``x``, ``y``, standard deviations ``sx``, ``sy`` in
+    Arrays of one entry per cluster: centre ``x``, ``y``, standard deviations ``sx``, ``sy`` in
     coordinate units, ``cumulative`` weights (the last is 1), ``tile``.
     """
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.model.region import BBOX
-from nearcast.wire.tables import CONTROLS, OBJECTS, list_column
+from nearcast.wire.tables import OBJECTS, REGIONS, list_column
 from nearcast.wire.words import hash_words
 from nearcast.workload.tables import controls
 
@@ -117,11 +117,11 @@ def range_workload(
 ) -> RangeWorkload:
     """The first `queries` and `objects` of the usual workload; more are a workload of that size."""
     source = _Source(seed)
-    asked = _queries(source, max(queries, QUERIES), side_max)
+    queried = _queries(source, max(queries, QUERIES), side_max)
     n = max(objects, OBJECT_COUNT)
     at = _nine_decimals(source.places(n))
     held = source.words(source.rng.integers(3, _MOST_WORDS + 1, size=n))
-    return first_of(RangeWorkload(asked, Places(at, held), word_hashes()), queries, objects)
+    return first_of(RangeWorkload(queried, Places(at, held), word_hashes()), queries, objects)
 
 
 def first_of(work: RangeWorkload, queries: int, objects: int) -> RangeWorkload:
@@ -162,7 +162,7 @@ def word_of(number: int) -> str:
 
 
 def _hashed(words: NDArray[np.int64], hashes: NDArray[np.uint64], ascending: bool) -> pa.Array:
-    """A column of word lists from a row of numbers each."""
+    """A column of word lists, each from one row of numbers."""
     held = words >= 0
     offsets = np.concatenate([[0], np.cumsum(held.sum(1))])
     values = np.where(held, hashes[words], np.uint64(0xFFFFFFFFFFFFFFFF))
@@ -179,7 +179,7 @@ def _ids(first: int, n: int) -> pa.Array:
 def subscribe_table(
     queries: Queries, hashes: NDArray[np.uint64], first: int, times: NDArray[np.int64]
 ) -> pa.RecordBatch:
-    """CONTROLS that subscribe the queries, whose ids count from `first` on."""
+    """REGIONS that subscribe the queries, whose ids count from `first` on."""
     n = len(queries.boxes)
     return controls(
         n,
@@ -189,13 +189,13 @@ def subscribe_table(
         id=_ids(first, n),
         program=_hashed(queries.words, hashes, False),
         region=list_column(
-            np.arange(0, 4 * n + 1, 4), queries.boxes.ravel(), CONTROLS.field("region").type
+            np.arange(0, 4 * n + 1, 4), queries.boxes.ravel(), REGIONS.field("region").type
         ),
     )
 
 
 def unsubscribe_table(numbers: NDArray[np.int64], times: NDArray[np.int64]) -> pa.RecordBatch:
-    """CONTROLS that unsubscribe the queries of these numbers."""
+    """REGIONS that unsubscribe the queries of these numbers."""
     n = len(numbers)
     return controls(
         n,

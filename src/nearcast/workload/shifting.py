@@ -25,7 +25,7 @@ class Shifting:
     """What the stream is like."""
 
     queries: int = 500_000
-    batch: int = 150_000  # objects a batch
+    batch: int = 150_000  # objects per batch
     phase: int = 15  # batches from one jump to the next
     share: float = 0.8  # of objects around the hot spot
     spread: float = 0.03  # of them, in each direction; the space is a unit square

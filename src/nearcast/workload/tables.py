@@ -17,13 +17,13 @@ from nearcast.kernels.program import TAG_OR
 from nearcast.kernels.ragged import places
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.model.region import BBOX
-from nearcast.wire.tables import CONTROLS, FOREVER, KIND_CODES, NEVER, OBJECTS, list_column
+from nearcast.wire.tables import OBJECTS, REGIONS, filled_up, list_column
 from nearcast.wire.words import hash_words
 from nearcast.workload.corpus import Corpus, Objects
-from nearcast.workload.ragged import Floats, Longs, offsets_of, rows_of
+from nearcast.workload.ragged import Longs, offsets_of, rows_of
 from nearcast.workload.subscriptions import OR, Subscriptions
 
-_WORDS, _REALS = CONTROLS.field("program").type, CONTROLS.field("region").type
+_WORDS, _REALS = REGIONS.field("program").type, REGIONS.field("region").type
 
 
 @lru_cache(maxsize=4)
@@ -33,22 +33,22 @@ def word_hashes(corpus: Corpus) -> NDArray[np.uint64]:
 
 
 def subscribe_rows(
-    corpus: Corpus, asked: Subscriptions, first: int, times: Longs
+    corpus: Corpus, queried: Subscriptions, first: int, times: Longs
 ) -> pa.RecordBatch:
-    """CONTROLS of range subscriptions ``s{first}``, ``s{first + 1}``, … at these times."""
-    if asked.bbox is None:
+    """REGIONS of subscriptions ``s{first}``, ``s{first + 1}``, … at these times."""
+    if queried.bbox is None:
         raise ValueError("these subscriptions have no region")
-    n = len(asked)
-    words = word_hashes(corpus)[asked.keywords]
-    counts = np.diff(asked.offsets)
-    either = (asked.operator == OR) & (counts > 1)
+    n = len(queried)
+    words = word_hashes(corpus)[queried.keywords]
+    counts = np.diff(queried.offsets)
+    either = (queried.operator == OR) & (counts > 1)
     # The program of an OR ends with its operator; its words are its cover. An AND has words only.
     programs = np.insert(
         words,
-        asked.offsets[1:][either],
+        queried.offsets[1:][either],
         counts[either].astype(np.uint64) << np.uint64(2) | TAG_OR,
     )
-    covered, at = places(asked.offsets[:-1], np.where(either, counts, 0))
+    covered, at = places(queried.offsets[:-1], np.where(either, counts, 0))
     flags = np.where(either, BBOX | REPORTS, BBOX | REPORTS | CONJUNCTION).astype(np.int32)
     return controls(
         n,
@@ -58,14 +58,14 @@ def subscribe_rows(
         id=_numbered("s", np.arange(first, first + n)),
         program=list_column(offsets_of(counts + either), programs, _WORDS),
         cover=list_column(covered, words[at], _WORDS),
-        region=list_column(np.arange(0, 4 * n + 1, 4), asked.bbox.ravel(), _REALS),
+        region=list_column(np.arange(0, 4 * n + 1, 4), queried.bbox.ravel(), _REALS),
     )
 
 
 def unsubscribe_rows(subscribed: pa.RecordBatch, times: Longs) -> pa.RecordBatch:
-    """CONTROLS that end these subscriptions, rows of CONTROLS.
+    """REGIONS that end these subscriptions, rows of REGIONS.
 
-    They keep what was asked for, as PS2Stream's requests do (section IV-C), so that a dispatcher
+    They keep words and region, as PS2Stream's requests do (section IV-C), so that a dispatcher
     finds the workers without having remembered them.
     """
     n = subscribed.num_rows
@@ -73,8 +73,8 @@ def unsubscribe_rows(subscribed: pa.RecordBatch, times: Longs) -> pa.RecordBatch
         "op": pa.array(np.full(n, UNSUBSCRIBE, np.uint8)),
         "time": pa.array(times),
     }
-    columns = [changed.get(f.name, subscribed[f.name]) for f in CONTROLS]
-    return pa.RecordBatch.from_arrays(columns, schema=CONTROLS)
+    columns = [changed.get(f.name, subscribed[f.name]) for f in REGIONS]
+    return pa.RecordBatch.from_arrays(columns, schema=REGIONS)
 
 
 def publish_rows(corpus: Corpus, objects: Objects, first: int, times: Longs) -> pa.RecordBatch:
@@ -96,25 +96,9 @@ def publish_rows(corpus: Corpus, objects: Objects, first: int, times: Longs) -> 
 
 
 def controls(n: int, **columns: pa.Array) -> pa.RecordBatch:
-    """CONTROLS of kind range; columns that are not given have their usual value."""
-    usual = {
-        "pos": np.arange(n),
-        "kind": np.full(n, KIND_CODES["range"], np.uint8),
-        "end": np.full(n, FOREVER),
-        "clock": np.full(n, NEVER),
-    }
-    filled = []
-    for field in CONTROLS:
-        if field.name in columns:
-            filled.append(columns[field.name])
-        elif pa.types.is_large_list(field.type):
-            none: Floats = np.empty(0, np.float64)
-            filled.append(list_column(np.zeros(n + 1, np.int64), none, field.type))
-        elif pa.types.is_large_binary(field.type):
-            filled.append(pa.array([b""] * n, field.type))
-        else:
-            filled.append(pa.array(usual.get(field.name, np.zeros(n, np.int64)), field.type))
-    return pa.RecordBatch.from_arrays(filled, schema=CONTROLS)
+    """REGIONS; columns that are not given have their usual value."""
+    given = {"pos": pa.array(np.arange(n)), **columns}
+    return filled_up(pa.RecordBatch.from_pydict(given), REGIONS)
 
 
 def _numbered(prefix: str, numbers: Longs) -> pa.Array:

@@ -1,6 +1,6 @@
 """Tornado's query data sets (section 5): normal tweets, spatially condensed, textually selective.
 
-A query's place and words are those of one tweet (section 5); it asks for all of its words inside a
+A query's place and words are those of one tweet (section 5); it wants all of its words inside a
 rectangle. The stream restarts when all tweets were streamed: tweets and queries may share a pool.
 """
 
@@ -25,7 +25,7 @@ from nearcast.workload.subscriptions import AND, Subscriptions
 
 KEYWORDS = 3  # Table 1
 SIDE = 0.005  # of the spatial range, along each axis
-_LEAST_SHARE = 0.001  # of the vocabulary that keywords are drawn from, however rare they shall be
+_LEAST_SHARE = 0.001  # of the vocabulary that keywords are drawn from, however rare they are to be
 
 
 def tweet_subscriptions(
@@ -40,8 +40,8 @@ def tweet_subscriptions(
 ) -> Subscriptions:
     """n queries at the places of tweets, with some of the words of the same tweet.
 
-    `pool`: the tweets; others are drawn where none are given. Only tweets with as many words as are
-    asked for can be chosen. `side`: of a rectangle, as a share of the spatial range. `scale`: that
+    `pool`: the tweets; others are drawn where none are given. Only tweets with enough words can be
+    chosen. `side`: of a rectangle, as a share of the spatial range. `scale`: that
     range shrunk about its middle (*spatially condensed*). `percentile`: words only from that share
     of the vocabulary, the less frequent end, by their frequencies there (*textually selective*).
     """

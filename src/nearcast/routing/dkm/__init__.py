@@ -4,7 +4,7 @@
 |---|---|
 | equations (1) to (6) | `costs` |
 | equation (7) | `rectangles.most_overlapped` |
-| Algorithm 1, Subscription-Assignment | `assignment.subscription_assignment` |
+| Algorithm 1, Subscription-Assignment | `assignment`, by `routing.dealing` |
 | space-oriented partition, Space-only-Partition | `space` |
 | Algorithm 2, Subscription-Partitioning; Hybrid-Partition | `partitioning` |
 | Algorithm 3, Subscription-Assignment for DkM-SKS | `assignment.subset_assignment` |

@@ -1,20 +1,14 @@
 """Who gets what: the greedy assignments of DkM-SKS (Algorithms 1 and 3).
 
 Both deal in a given order, each time to the worker with the least C(w); they differ in the order.
-Ties go to the lowest worker, and to the subscription (or subset) that comes first, as in the
-paper's Example 3.
+Ties are broken as in the paper's Example 3 (`routing.dealing`).
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nearcast.model.jit import njit
-from nearcast.routing.dkm.heap import sift_down
-
-Costs = NDArray[np.float64]
-Numbers = NDArray[np.int64]
+from nearcast.routing.dealing import Costs, Numbers, deal, deal_dearest_first, descending
 
 
 def subscription_assignment(costs: Costs, m: int) -> tuple[Numbers, Costs]:
@@ -23,7 +17,7 @@ def subscription_assignment(costs: Costs, m: int) -> tuple[Numbers, Costs]:
     Space-oriented partition gives it the costs of subsets (section 3.2) in place of those of
     subscriptions.
     """
-    return deal(descending(costs), costs, np.zeros(m))
+    return deal_dearest_first(costs, m)
 
 
 def subset_assignment(costs: Costs, subset: Numbers, m: int) -> tuple[Numbers, Costs]:
@@ -33,34 +27,7 @@ def subset_assignment(costs: Costs, subset: Numbers, m: int) -> tuple[Numbers, C
     Subscriptions of one subset are close in space and words: new objects touch them together, so
     dealing them to different workers lets these work at the same time.
     """
-    subset_costs = np.bincount(subset, costs)
+    subset_costs = np.bincount(subset, costs).astype(np.float64)
     rank = np.empty(len(subset_costs), np.int64)
     rank[descending(subset_costs)] = np.arange(len(subset_costs))
     return deal(np.lexsort((-costs, rank[subset])), costs, np.zeros(m))
-
-
-def descending(costs: Costs) -> Numbers:
-    """The places of `costs`, highest first, equal ones as they come."""
-    return np.argsort(-costs, kind="stable")
-
-
-@njit
-def deal(order: Numbers, costs: Costs, loads: Costs) -> tuple[Numbers, Costs]:
-    """Each of `order` to the worker with the least load, one after the other.
-
-    (worker of each cost int64[n], loads after that float64[m]); `loads` is left as it is.
-    """
-    m = len(loads)
-    keys = loads.copy()
-    workers = np.arange(m)
-    for at in range(m - 1, -1, -1):
-        sift_down(keys, workers, m, at)
-    chosen = np.empty(len(costs), np.int64)
-    for s in order:
-        chosen[s] = workers[0]
-        keys[0] += costs[s]
-        sift_down(keys, workers, m, 0)
-    after = np.empty(m)
-    for at in range(m):
-        after[workers[at]] = keys[at]
-    return chosen, after

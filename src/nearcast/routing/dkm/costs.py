@@ -1,7 +1,7 @@
 """What a subscription costs: the cost models of DkM-SKS, equations (1) to (6).
 
 The paper's costs are sums of |O_...| / |O_init|. Here they are counted in objects, without the
-division: whole numbers add up exactly, whatever the order, so that equal costs are equal. Plans
+division: whole numbers add up exactly in any order, so that equal costs are equal. Plans
 divide by |O_init| once, at their end (`per_object`).
 
 A subscription costs at least one object. The paper's sum is 0 where O_init has none of the words,
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from nearcast.model.jit import njit
 from nearcast.routing.dkm.counting import count_inside
 from nearcast.routing.dkm.places import Box, Places
-from nearcast.routing.dkm.vocabulary import Asked, Vocabulary
+from nearcast.routing.dkm.vocabulary import Vocabulary, WantedWords
 
 LEAST = 1.0  # objects
 
@@ -29,7 +29,7 @@ class Subscriptions(NamedTuple):
     x: NDArray[np.float64]
     y: NDArray[np.float64]
     boxes: NDArray[np.float64]  # [n, 4]
-    asked: Asked
+    wanted: WantedWords
 
 
 class Memo(NamedTuple):
@@ -50,29 +50,29 @@ def per_object(costs: NDArray[np.float64], v: Vocabulary) -> NDArray[np.float64]
 
 
 @njit
-def keyword_costs(v: Vocabulary, asked: Asked) -> NDArray[np.float64]:
+def keyword_costs(v: Vocabulary, wanted: WantedWords) -> NDArray[np.float64]:
     """Equation (1): C(s) = sum of P(lambda) over the words of s, P(lambda) = |O_lambda| / |O_init|.
 
     Where any object may match, P is 1.
     """
-    n = len(asked.offsets) - 1
+    n = len(wanted.offsets) - 1
     costs = np.empty(n)
     for s in range(n):
         cost = 0.0
-        for t in range(asked.offsets[s], asked.offsets[s + 1]):
-            cost += v.frequency[asked.words[t]]
+        for t in range(wanted.offsets[s], wanted.offsets[s + 1]):
+            cost += v.frequency[wanted.words[t]]
         costs[s] = max(cost, LEAST)
     return costs
 
 
 @njit
-def young_costs(v: Vocabulary, asked: Asked, k: NDArray[np.int64]) -> NDArray[np.float64]:
+def young_costs(v: Vocabulary, wanted: WantedWords, k: NDArray[np.int64]) -> NDArray[np.float64]:
     """What subscriptions without results change in as many objects as O_init has; not the paper's.
 
     Each takes the first k objects with its words. The n-th is among the k nearest of n with
     probability k / n: of f in all it takes about k + k / (k + 1) + ... + k / f = k (1 + ln(f / k)).
     """
-    costs = keyword_costs(v, asked)
+    costs = keyword_costs(v, wanted)
     for s in range(len(costs)):
         if costs[s] > k[s]:
             costs[s] = k[s] * (1.0 + np.log(costs[s] / k[s]))
@@ -80,12 +80,12 @@ def young_costs(v: Vocabulary, asked: Asked, k: NDArray[np.int64]) -> NDArray[np
 
 
 @njit
-def grown_costs(v: Vocabulary, asked: Asked, k: NDArray[np.int64]) -> NDArray[np.float64]:
+def grown_costs(v: Vocabulary, wanted: WantedWords, k: NDArray[np.int64]) -> NDArray[np.float64]:
     """What subscriptions that have seen O_init change in as many objects more; not the paper's.
 
     B(s) holds k objects with its words, so k more are to come: equation (5) with R = B(s).
     """
-    return np.minimum(keyword_costs(v, asked), k)
+    return np.minimum(keyword_costs(v, wanted), k)
 
 
 @njit
@@ -102,7 +102,7 @@ def space_subset_cost(p: Places, box: Box, size: int) -> float:
 
 @njit(inline="always")
 def _count_once(p: Places, memo: Memo, word: int, box: Box) -> int:
-    """Equation (4): P(R, lambda) = |O_{R,lambda}| / |O_init|, counted once a word and rectangle."""
+    """Equation (4): P(R, lambda) = |O_{R,lambda}| / |O_init|; once per word and rectangle."""
     if memo.known[word, 0] != memo.clock[0]:
         memo.known[word, 0] = memo.clock[0]
         memo.known[word, 1] = count_inside(p, word, box)
@@ -111,16 +111,16 @@ def _count_once(p: Places, memo: Memo, word: int, box: Box) -> int:
 
 @njit
 def begin_box(memo: Memo) -> None:
-    """What the memo knows holds no longer: another rectangle follows."""
+    """Forget the counts: another rectangle follows."""
     memo.clock[0] += 1
 
 
 @njit(inline="always")
-def hybrid_cost(p: Places, memo: Memo, asked: Asked, s: int, box: Box) -> float:
+def hybrid_cost(p: Places, memo: Memo, wanted: WantedWords, s: int, box: Box) -> float:
     """Equation (5): C(s) = sum of P(R, lambda) over the words of s."""
     cost = 0.0
-    for t in range(asked.offsets[s], asked.offsets[s + 1]):
-        cost += _count_once(p, memo, asked.words[t], box)
+    for t in range(wanted.offsets[s], wanted.offsets[s + 1]):
+        cost += _count_once(p, memo, wanted.words[t], box)
     return max(cost, LEAST)
 
 
@@ -128,7 +128,7 @@ def hybrid_cost(p: Places, memo: Memo, asked: Asked, s: int, box: Box) -> float:
 def hybrid_subset_cost(
     p: Places,
     memo: Memo,
-    asked: Asked,
+    wanted: WantedWords,
     members: NDArray[np.int64],
     box: Box,
     each: NDArray[np.float64],
@@ -137,7 +137,7 @@ def hybrid_subset_cost(
     begin_box(memo)
     cost = 0.0
     for s in members:
-        each[s] = hybrid_cost(p, memo, asked, s, box)
+        each[s] = hybrid_cost(p, memo, wanted, s, box)
         cost += each[s]
     return cost
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.model.jit import njit
-from nearcast.routing.base import Sample, Survey
-from nearcast.routing.dkm.arrays import Arrays
+from nearcast.routing.arrays import Arrays
+from nearcast.routing.base import Sample
 from nearcast.routing.dkm.assignment import subset_assignment
 from nearcast.routing.dkm.costs import (
     Memo,
@@ -29,7 +29,8 @@ from nearcast.routing.dkm.plan import Costs, Numbers, PlannedRouter, points_of
 from nearcast.routing.dkm.prepared import lay_out, restore
 from nearcast.routing.dkm.rectangles import Rectangles, most_overlapped, rectangles_of
 from nearcast.routing.dkm.space import subset_of
-from nearcast.routing.dkm.vocabulary import Asked, asked_by_controls
+from nearcast.routing.dkm.survey import Survey
+from nearcast.routing.dkm.vocabulary import WantedWords, wanted_by_controls
 
 _YOUNG = "young"
 _RECTANGLES = "rectangles_"  # before the names of their arrays in a plan
@@ -38,10 +39,10 @@ _RECTANGLES = "rectangles_"  # before the names of their arrays in a plan
 class DkmSks(PlannedRouter):
     """Costs by words within a rectangle (equations 4 to 6); subsets dealt out among all workers.
 
-    `gamma1`: how many subsets a worker S is split into. The paper's 100,000 belong to its 20
+    `gamma1`: how many subsets per worker S is split into. The paper's 100,000 belong to its 20
     workers and 10,000,000 subscriptions: subsets of five on average. With fewer subscriptions it
     would mean subsets of one, and nothing left of Algorithm 3. So 0, the usual value, stands for
-    that ratio: |S| / 5 subsets, but four a worker at least. There are never more than |S|.
+    that ratio: |S| / 5 subsets, but at least four per worker. There are never more than |S|.
 
     `gamma2`: a subset of at most so many subscriptions may be split by Hybrid-Partition.
 
@@ -52,7 +53,6 @@ class DkmSks(PlannedRouter):
 
     name = "dkm-sks"
     about = "subscriptions dealt by words and places, neighbours apart; objects to every shard"
-    indexes = {"knn": "pyramid"}  # noqa: RUF012 -- a constant of the class
     parameters: ClassVar[dict[str, float]] = {"gamma1": 0, "gamma2": 20, "young": 1}
 
     def prepare(
@@ -80,13 +80,13 @@ class DkmSks(PlannedRouter):
         The paper's are of section 4.4: equation (5) with the R* of equation (7).
         """
         v, p = restore(plan)
-        asked = asked_by_controls(v, controls)
+        wanted = wanted_by_controls(v, controls)
         points, k = points_of(controls)
         if plan[_YOUNG][0]:
-            return per_object(grown_costs(v, asked, k), v)
+            return per_object(grown_costs(v, wanted, k), v)
         tree = Rectangles(*(plan[_RECTANGLES + name] for name in Rectangles._fields))
         memo = new_memo(len(v.frequency))
-        return per_object(_costs(p, tree, memo, asked, points, k), v)
+        return per_object(_costs(p, tree, memo, wanted, points, k), v)
 
     def estimate_new(self, plan: Arrays, controls: pa.RecordBatch) -> Costs:
         """Without results any object with one of its words is taken, however far away."""
@@ -94,7 +94,7 @@ class DkmSks(PlannedRouter):
             return self.estimate(plan, controls)
         v, _ = restore(plan)
         _, k = points_of(controls)
-        return per_object(young_costs(v, asked_by_controls(v, controls), k), v)
+        return per_object(young_costs(v, wanted_by_controls(v, controls), k), v)
 
 
 def subsets_wanted(subscriptions: int, workers: int, gamma1: float) -> int:
@@ -108,17 +108,17 @@ def _costs(
     p: Places,
     tree: Rectangles,
     memo: Memo,
-    asked: Asked,
+    wanted: WantedWords,
     points: NDArray[np.float64],
     k: NDArray[np.int64],
 ) -> NDArray[np.float64]:
     costs = np.empty(len(k))
     box = np.empty(4)
     for s in range(len(k)):
-        ball_box(p, asked, s, k[s], points[s], box)
+        ball_box(p, wanted, s, k[s], points[s], box)
         star = most_overlapped(tree, box)
         if star >= 0:  # else it is a subset of its own
             box[:] = tree.boxes[star]
         begin_box(memo)
-        costs[s] = hybrid_cost(p, memo, asked, s, box)
+        costs[s] = hybrid_cost(p, memo, wanted, s, box)
     return costs

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from nearcast.routing.base import Sample, Survey
-from nearcast.routing.dkm.arrays import Arrays
+from nearcast.routing.arrays import Arrays
+from nearcast.routing.base import Sample
 from nearcast.routing.dkm.assignment import subscription_assignment
 from nearcast.routing.dkm.costs import keyword_costs, per_object
 from nearcast.routing.dkm.plan import Costs, Numbers, PlannedRouter
+from nearcast.routing.dkm.survey import Survey
 from nearcast.routing.dkm.vocabulary import (
     Vocabulary,
-    asked_by_controls,
-    asked_by_survey,
     vocabulary_of,
+    wanted_by_controls,
+    wanted_by_survey,
 )
 
 
@@ -22,18 +23,18 @@ class Kop(PlannedRouter):
 
     name = "kop"
     about = "subscriptions dealt by the frequency of their words, objects to every shard"
-    indexes = {"knn": "inverted"}  # noqa: RUF012 -- a constant of the class
 
     def prepare(
         self, sample: Sample, survey: Survey, parameters: dict[str, float]
     ) -> tuple[Arrays, Numbers, Costs]:
         """Section 3.1: C(s) of every s by equation (1), then Algorithm 1."""
+        del parameters  # the paper has none here
         v = vocabulary_of(sample)
-        costs = keyword_costs(v, asked_by_survey(v, survey))
+        costs = keyword_costs(v, wanted_by_survey(v, survey))
         workers, loads = subscription_assignment(costs, self.shards)
         return v._asdict(), workers, per_object(loads, v)
 
     def estimate(self, plan: Arrays, controls: pa.RecordBatch) -> Costs:
         """Section 3.1: a new subscription costs what an old one does, by equation (1)."""
         v = Vocabulary(**plan)
-        return per_object(keyword_costs(v, asked_by_controls(v, controls)), v)
+        return per_object(keyword_costs(v, wanted_by_controls(v, controls)), v)

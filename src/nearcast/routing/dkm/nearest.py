@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nearcast.model.jit import njit
 from nearcast.routing.dkm.counting import first_from
 from nearcast.routing.dkm.places import Box, Places
-from nearcast.routing.dkm.vocabulary import Asked
+from nearcast.routing.dkm.vocabulary import WantedWords
 
 
 @njit
@@ -58,9 +58,11 @@ def reach(p: Places, words: NDArray[np.int32], k: int, x: float, y: float) -> fl
 
 
 @njit
-def ball_box(p: Places, asked: Asked, s: int, k: int, point: NDArray[np.float64], box: Box) -> None:
+def ball_box(
+    p: Places, wanted: WantedWords, s: int, k: int, point: NDArray[np.float64], box: Box
+) -> None:
     """Write the rectangle R_n around B(s), by the kNN of s among O_init, to `box`."""
-    words = asked.words[asked.offsets[s] : asked.offsets[s + 1]]
+    words = wanted.words[wanted.offsets[s] : wanted.offsets[s + 1]]
     radius = reach(p, words, max(k, 1), point[0], point[1])
     box[0], box[1] = point[0] - radius, point[1] - radius
     box[2], box[3] = point[0] + radius, point[1] + radius

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.heap import pop, push
 from nearcast.model.jit import njit
-from nearcast.routing.dkm.assignment import deal
+from nearcast.routing.dealing import deal
 from nearcast.routing.dkm.costs import (
     Memo,
     Subscriptions,
     enclose,
     hybrid_subset_cost,
 )
-from nearcast.routing.dkm.heap import pop, push
 from nearcast.routing.dkm.places import Box, Places
 from nearcast.routing.dkm.space import (
     Cut,
@@ -44,7 +44,7 @@ def subscription_partitioning(
     keys, items = np.empty(target + 3), np.empty(target + 3, np.int64)
     spatial, hybrid = new_cut(), new_cut()
     count, size = 1, push(keys, items, 0, 0.0, 0)  # line 1: C(S) = 0, it is split anyway
-    c.costs[0] = hybrid_subset_cost(p, memo, s.asked, c.order, c.boxes[0], each[0])
+    c.costs[0] = hybrid_subset_cost(p, memo, s.wanted, c.order, c.boxes[0], each[0])
     while size > 0 and count < target:
         size = pop(keys, items, size)
         at = items[size]
@@ -79,7 +79,7 @@ def _cost_parts(
     for part in range(4):
         mine = members[cut.bounds[part] : cut.bounds[part + 1]]
         enclose(s.boxes, mine, cut.boxes[part])
-        cut.costs[part] = hybrid_subset_cost(p, memo, s.asked, mine, cut.boxes[part], each)
+        cut.costs[part] = hybrid_subset_cost(p, memo, s.wanted, mine, cut.boxes[part], each)
 
 
 @njit

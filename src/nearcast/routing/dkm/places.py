@@ -1,8 +1,8 @@
 """Where the objects of O_init with each word are.
 
-Algorithm 2 asks for |O_{R,lambda}| hundreds of millions of times. Each word therefore keeps its
+Algorithm 2 needs |O_{R,lambda}| hundreds of millions of times. Each word therefore keeps its
 objects in the order of x, with a wavelet matrix (Claude, Navarro, Ordóñez 2015) over the ranks of
-y: `counting` then needs O(log n) for a rectangle, however many objects it holds, for two bits an
+y: `counting` then needs O(log n) for a rectangle, however many objects it holds, at two bits per
 object and level. "Any object" is one more word, so |O_R| is counted the same way.
 """
 

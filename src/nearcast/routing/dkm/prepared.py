@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from nearcast.kernels.ragged import frozen
-from nearcast.routing.base import Sample, Survey
-from nearcast.routing.dkm.arrays import Arrays
+from nearcast.routing.arrays import Arrays
+from nearcast.routing.base import Sample
 from nearcast.routing.dkm.costs import Subscriptions
 from nearcast.routing.dkm.places import Places, places_of
-from nearcast.routing.dkm.vocabulary import Asked, Vocabulary, asked_by_survey, vocabulary_of
+from nearcast.routing.dkm.survey import Survey
+from nearcast.routing.dkm.vocabulary import Vocabulary, WantedWords, vocabulary_of, wanted_by_survey
 
 
 class Prepared(NamedTuple):
@@ -27,9 +28,9 @@ class Prepared(NamedTuple):
 def lay_out(sample: Sample, survey: Survey) -> Prepared:
     """Number the words, lay out the objects."""
     v = vocabulary_of(sample)
-    asked = Asked(*(frozen(part) for part in asked_by_survey(v, survey)))
+    wanted = WantedWords(*(frozen(part) for part in wanted_by_survey(v, survey)))
     x, y, boxes = frozen(survey.x), frozen(survey.y), frozen(survey.boxes)
-    return Prepared(v, places_of(sample, v), Subscriptions(x, y, boxes.reshape(-1, 4), asked))
+    return Prepared(v, places_of(sample, v), Subscriptions(x, y, boxes.reshape(-1, 4), wanted))
 
 
 def restore(plan: Arrays) -> tuple[Vocabulary, Places]:

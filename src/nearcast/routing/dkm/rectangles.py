@@ -54,7 +54,7 @@ def _clip(boxes: NDArray[np.float64], space: Box) -> NDArray[np.float64]:
 
 
 def _areas(boxes: NDArray[np.float64]) -> NDArray[np.float64]:
-    with np.errstate(over="ignore"):  # in the plane one may be as large as no number is
+    with np.errstate(over="ignore"):  # in the plane an area may exceed the largest float
         return (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
 
 

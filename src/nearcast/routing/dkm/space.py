@@ -2,8 +2,8 @@
 
 A collection of subsets is one array of subscription numbers, in which every subset is a run, and
 the splits happen in place. A split cuts the subset's space in four equal parts at its centre; a
-point on the line belongs to the upper part. Parts without subscriptions are forgotten: they would
-be counted as subsets, but nobody could be given them.
+point on the line belongs to the upper part. Parts without subscriptions are dropped: they would
+count as subsets, but hold nothing to deal.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.heap import pop, push
 from nearcast.kernels.quarters import descend, quarter
 from nearcast.model.jit import njit
 from nearcast.routing.dkm.costs import Subscriptions, enclose, space_subset_cost
-from nearcast.routing.dkm.heap import pop, push
 from nearcast.routing.dkm.places import Box, Places
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from nearcast.kernels.ragged import frozen
 from nearcast.kernels.slots import CONJUNCTION
 from nearcast.model.jit import njit
-from nearcast.routing.base import Sample, Survey
+from nearcast.routing.base import Sample
+from nearcast.routing.dkm.survey import Survey
 from nearcast.wire.tables import lists, numbers
 
 UNKNOWN = -1
@@ -29,15 +30,20 @@ class Vocabulary(NamedTuple):
     frequency: NDArray[np.int64]  # [v + 1]: |O_lambda|; the last is |O_init|
 
 
-class Asked(NamedTuple):
-    """What subscriptions ask: the numbers of the words of which a match holds one."""
+class WantedWords(NamedTuple):
+    """The words that subscriptions want, as numbers; a match holds at least one of them."""
 
     offsets: NDArray[np.int64]  # [n + 1]
     words: NDArray[np.int32]  # words that no object of O_init has are left out
 
 
 def vocabulary_of(sample: Sample) -> Vocabulary:
-    """The words of O_init with |O_lambda| of each; an object has a word once."""
+    """The words of O_init with |O_lambda| of each; an object has a word once.
+
+    Words that are not uint64 are refused: they passed through float64 and lost their low bits.
+    """
+    if sample.words.dtype != np.uint64:
+        raise TypeError(f"words of a sample must be uint64, not {sample.words.dtype}")
     words, frequency = np.unique(sample.words, return_counts=True)
     edges = np.arange(2**16, dtype=np.uint64) << _HIGH
     buckets = np.append(np.searchsorted(words, edges), len(words))
@@ -69,12 +75,12 @@ def numbers_of(v: Vocabulary, words: NDArray[np.uint64]) -> NDArray[np.int32]:
     return out
 
 
-def asked_by_survey(v: Vocabulary, survey: Survey) -> Asked:
+def wanted_by_survey(v: Vocabulary, survey: Survey) -> WantedWords:
     """The word lists of running subscriptions."""
     n = len(survey.x)
     none = frozen(np.empty(0, np.uint64))
-    return Asked(
-        *_asked(
+    return WantedWords(
+        *_wanted(
             v,
             frozen(survey.word_offsets),
             frozen(survey.words),
@@ -85,12 +91,14 @@ def asked_by_survey(v: Vocabulary, survey: Survey) -> Asked:
     )
 
 
-def asked_by_controls(v: Vocabulary, controls: pa.RecordBatch) -> Asked:
+def wanted_by_controls(v: Vocabulary, controls: pa.RecordBatch) -> WantedWords:
     """The word lists of new subscriptions, rows of CONTROLS."""
     cover_offsets, cover = lists(controls["cover"], np.uint64)
     program_offsets, program = lists(controls["program"], np.uint64)
     flags = numbers(controls["flags"])
-    return Asked(*_asked(v, frozen(cover_offsets), cover, frozen(program_offsets), program, flags))
+    return WantedWords(
+        *_wanted(v, frozen(cover_offsets), cover, frozen(program_offsets), program, flags)
+    )
 
 
 @njit
@@ -107,7 +115,7 @@ def _rarest(v: Vocabulary, program: NDArray[np.uint64], start: int, stop: int) -
 
 
 @njit
-def _asked(
+def _wanted(
     v: Vocabulary,
     cover_offsets: NDArray[np.int64],
     cover: NDArray[np.uint64],

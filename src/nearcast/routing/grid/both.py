@@ -1,9 +1,9 @@
 """Two strategies side by side (PS2Stream V-B), in what a router is made from.
 
 A new table places what comes; an old one, if there is one, still routes for the subscriptions that
-it placed. Each subscription carries the parity of the strategy that placed it, so that a shard can
-tell which table it goes by. With the next strategy the parity changes: before an old table is let
-go, all that it placed has moved and carries the new one.
+it placed. Each subscription carries the parity of the strategy that placed it, so that a shard
+knows which table it goes by. With the next strategy the parity changes. Before an old table is
+dropped, all subscriptions that it placed have moved and carry the new parity.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cells of a table as a whole: finer ones, which ones differ between two tables, who touches them.
 
-All of it without a look at a single subscription where none is concerned: a move of a few cells
-must not cost what a plan costs.
+No subscription is looked at unless a change concerns it: a move of a few cells must not cost what
+a plan costs.
 """
 
 from __future__ import annotations
@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.ragged import frozen
 from nearcast.model.jit import njit
-from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words
-from nearcast.routing.grid.table import GridTable, column_of, hooks, line_of, owner_in, sealed
+from nearcast.routing.grid.survey import Numbers, Reals, RegionSurvey, Words
+from nearcast.routing.grid.table import (
+    GridTable,
+    column_of,
+    line_of,
+    owner_in,
+    posting_words,
+    sealed,
+)
 
 Mask = NDArray[np.bool_]
 
@@ -107,12 +114,12 @@ def _touching(t: GridTable, sums: Numbers, box_offsets: Numbers, boxes: Reals) -
     return out
 
 
-def hooked(table: GridTable, survey: RangeSurvey) -> RangeSurvey:
-    """The same with the words alone that each subscription hangs under.
+def only_posting_words(table: GridTable, survey: RegionSurvey) -> RegionSurvey:
+    """The same survey with only the words that each subscription is posted under.
 
-    Which one is the rarest of a conjunction is looked up once, however often it is asked then.
+    So the rarest word of a conjunction is looked up once, however often it is needed.
     """
-    offsets, words = _hooked(table, survey)
+    offsets, words = _only_posting_words(table, survey)
     none = np.zeros(len(survey.conjunction), bool)
     return survey._replace(
         word_offsets=frozen(offsets), words=frozen(words), conjunction=frozen(none)
@@ -120,13 +127,13 @@ def hooked(table: GridTable, survey: RangeSurvey) -> RangeSurvey:
 
 
 @njit
-def _hooked(t: GridTable, s: RangeSurvey) -> tuple[Numbers, Words]:
+def _only_posting_words(t: GridTable, s: RegionSurvey) -> tuple[Numbers, Words]:
     n = len(s.conjunction)
     offsets, words = np.zeros(n + 1, np.int64), np.empty(len(s.words), np.uint64)
     top = 0
     for row in range(n):
         first, stop = s.word_offsets[row], s.word_offsets[row + 1]
-        first, stop = hooks(t, s.words, first, stop, s.conjunction[row])
+        first, stop = posting_words(t, s.words, first, stop, s.conjunction[row])
         for i in range(first, stop):
             words[top] = s.words[i]
             top += 1

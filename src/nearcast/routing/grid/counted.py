@@ -1,4 +1,4 @@
-"""Keys with how often each was added: what says whether any subscription hangs under a word.
+"""Keys with how often each was added: is any subscription posted under a word?
 
 Two papers keep such sets at their dispatchers (H2 of PS2Stream, textual summaries of Tornado), to
 which new words are added and from which ended ones are taken. With plain sets a word that a new
@@ -113,7 +113,7 @@ def _add(table: Table, keys: Keys, new: Keys) -> tuple[int, int]:
 
 @njit(lean=True)
 def _remove(table: Table, keys: Keys, gone: Keys) -> tuple[int, int]:
-    """(keys that have no count now, written to `gone`; ends of what never began)."""
+    """(keys that have no count now, written to `gone`; removals of keys that had none)."""
     count, unknown = 0, 0
     for i in range(len(keys)):
         row = find(table, keys[i])

@@ -1,6 +1,7 @@
-"""Which copy of a subscription tells a match: the one at the owner of the object's cell and hook.
+"""Which copy of a subscription reports a match.
 
-Copies may see the same object, by another word or because another kind wanted it at their shard.
+It is the copy at the owner of (the object's cell, a posting word that the object holds). Others
+may see the same object, by another word or because another kind needs it at their shard.
 """
 
 from __future__ import annotations
@@ -10,31 +11,31 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.base import Asked
+from nearcast.index.base import WantedWords
 from nearcast.model.jit import njit
 from nearcast.routing.grid.survey import Numbers, Words
-from nearcast.routing.grid.table import GridTable, column_of, held_hook, line_of, owner_in
+from nearcast.routing.grid.table import GridTable, column_of, held_posting_word, line_of, owner_in
 from nearcast.wire.tables import ObjectColumns
 
 
-def tells(
+def reported_by(
     table: GridTable,
     shard: int,
     objects: ObjectColumns,
     rows: Numbers,
     slots: Numbers,
-    asked: Callable[[Numbers], Asked],
+    wanted: Callable[[Numbers], WantedWords],
 ) -> NDArray[np.bool_]:
-    """Which matches (object row, slot) `shard` tells; `asked` says what slots ask for."""
+    """Which matches (object row, slot) `shard` reports; `wanted` gives the words of slots."""
     cells = _cells(table, objects, rows)
-    told: NDArray[np.bool_] = cells == shard
+    reported: NDArray[np.bool_] = cells == shard
     by_word = np.flatnonzero(cells < 0)
     if len(by_word):
-        offsets, words, conjunction = asked(slots[by_word])
-        told[by_word] = _by_word(
+        offsets, words, conjunction = wanted(slots[by_word])
+        reported[by_word] = _by_word(
             table, shard, objects, rows[by_word], cells[by_word], offsets, words, conjunction
         )
-    return told
+    return reported
 
 
 @njit
@@ -59,6 +60,8 @@ def _by_word(
     out = np.empty(len(rows), np.bool_)
     for i in range(len(rows)):
         start, end = o.word_offsets[rows[i]], o.word_offsets[rows[i] + 1]
-        hook = held_hook(t, words, offsets[i], offsets[i + 1], conjunction[i], o.words, start, end)
-        out[i] = owner_in(t, cells[i], hook) == shard
+        word = held_posting_word(
+            t, words, offsets[i], offsets[i + 1], conjunction[i], o.words, start, end
+        )
+        out[i] = owner_in(t, cells[i], word) == shard
     return out

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.index.base import LocalIndex, asked_by, boxes_by
+from nearcast.index.base import LocalIndex, boxes_by, wanted_words
 from nearcast.kernels.ragged import frozen, places
 from nearcast.routing.base import Sample
 
@@ -18,8 +18,8 @@ Reals = NDArray[np.float64]
 _OUTLIERS = 1000  # one object in so many may lie outside the bounds on each side
 
 
-class RangeSurvey(NamedTuple):
-    """Subscriptions: ids, outer boxes, and the words they can hang under.
+class RegionSurvey(NamedTuple):
+    """Subscriptions: ids, outer boxes, and the words they can be posted under.
 
     Words are the cover of an OR, or all words of a conjunction; none: any object may match.
     """
@@ -32,36 +32,40 @@ class RangeSurvey(NamedTuple):
     conjunction: NDArray[np.bool_]  # [n]
 
 
-def survey_of(controls: pa.RecordBatch, id_hash: Words) -> RangeSurvey:
+def survey_of(controls: pa.RecordBatch, id_hash: Words) -> RegionSurvey:
     """Subscribes of kind range, rows of CONTROLS, as a survey."""
-    return RangeSurvey(*(frozen(a) for a in (id_hash, *boxes_by(controls), *asked_by(controls))))
+    return RegionSurvey(
+        *(frozen(a) for a in (id_hash, *boxes_by(controls), *wanted_words(controls)))
+    )
 
 
-def survey_at(index: LocalIndex, slots: Numbers) -> RangeSurvey:
-    """The subscriptions in slots of an index, without their ids: who deals needs none."""
+def survey_at(index: LocalIndex, slots: Numbers) -> RegionSurvey:
+    """The subscriptions in slots of an index, without their ids: dealing needs none."""
     ids = np.zeros(len(slots), np.uint64)
-    return RangeSurvey(*(frozen(a) for a in (ids, *index.boxes(slots), *index.asked(slots))))
+    return RegionSurvey(
+        *(frozen(a) for a in (ids, *index.boxes(slots), *index.wanted_words(slots)))
+    )
 
 
-def join(surveys: list[RangeSurvey]) -> RangeSurvey:
-    """One survey of all, an id once: copies of a subscription are alike."""
+def join(surveys: list[RegionSurvey]) -> RegionSurvey:
+    """One survey of all, with each id once: copies of a subscription are alike."""
     if not surveys:
         none = np.zeros(1, np.int64)
         words = np.empty(0, np.uint64)
-        return RangeSurvey(words, none, np.empty((0, 4)), none, words, np.empty(0, bool))
+        return RegionSurvey(words, none, np.empty((0, 4)), none, words, np.empty(0, bool))
     parts = [np.concatenate(columns) for columns in zip(*(_lengths(s) for s in surveys))]
     id_hash, box_counts, boxes, word_counts, words, conjunction = parts
-    whole = RangeSurvey(
+    whole = RegionSurvey(
         id_hash, _offsets(box_counts), boxes, _offsets(word_counts), words, conjunction
     )
     return take(whole, np.unique(id_hash, return_index=True)[1])
 
 
-def take(survey: RangeSurvey, rows: Numbers) -> RangeSurvey:
+def take(survey: RegionSurvey, rows: Numbers) -> RegionSurvey:
     """Some of the subscriptions, in the order of `rows`."""
     box_offsets, at = places(survey.box_offsets[rows], np.diff(survey.box_offsets)[rows])
     word_offsets, of = places(survey.word_offsets[rows], np.diff(survey.word_offsets)[rows])
-    return RangeSurvey(
+    return RegionSurvey(
         *(
             frozen(a)
             for a in (
@@ -76,8 +80,15 @@ def take(survey: RangeSurvey, rows: Numbers) -> RangeSurvey:
     )
 
 
-def bounds_of(sample: Sample, survey: RangeSurvey) -> Reals:
-    """Where nearly all objects lie; without objects, all finite edges of boxes."""
+def bounds_of(
+    sample: Sample,
+    survey: RegionSurvey,
+    hint: tuple[float, float, float, float] | None = None,
+) -> Reals:
+    """The hint, if there is one; else where nearly all objects lie; without objects, all finite
+    edges of boxes. What lies outside belongs to the cells at the border."""
+    if hint is not None:
+        return np.array(hint, np.float64)
     if len(sample.x):
         skip = len(sample.x) // _OUTLIERS
         xs, ys = np.sort(sample.x), np.sort(sample.y)
@@ -89,7 +100,7 @@ def bounds_of(sample: Sample, survey: RangeSurvey) -> Reals:
     return np.array([xs.min(), ys.min(), xs.max(), ys.max()])
 
 
-def _lengths(s: RangeSurvey) -> RangeSurvey:
+def _lengths(s: RegionSurvey) -> RegionSurvey:
     return s._replace(box_offsets=np.diff(s.box_offsets), word_offsets=np.diff(s.word_offsets))
 
 

@@ -1,7 +1,7 @@
 """The routing table of all that deals by place and word: who owns a cell, or a word within a cell.
 
-It is the grid^t of PS2Stream (section IV-C) with its H1, and what every other router of this kind
-is brought to: a look-up costs the same whatever made the plan.
+It is the grid^t of PS2Stream (section IV-C) with its H1. Every other router of this kind turns its
+plan into one, so a look-up costs the same for all of them.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from nearcast.kernels.hashing import mix64
 from nearcast.kernels.program import holds
 from nearcast.kernels.ragged import frozen
 from nearcast.model.jit import njit
-from nearcast.routing.dkm import arrays
-from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words, survey_of
+from nearcast.routing import arrays
+from nearcast.routing.grid.survey import Numbers, Reals, RegionSurvey, Words, survey_of
 from nearcast.wire.tables import lists, numbers
 
 Pairs = tuple[Numbers, Numbers]
@@ -52,8 +52,17 @@ _TYPES = {
 
 
 def sealed(table: GridTable) -> GridTable:
-    """The table with arrays of the types and the form that kernels are compiled for."""
-    made = (frozen(np.asarray(a, _TYPES[name])) for name, a in table._asdict().items())
+    """The table with arrays of the types and the form that kernels are compiled for.
+
+    Words that are not uint64 are refused: where NumPy joins them with signed numbers it makes
+    float64 of both, and the low bits of every hash are lost.
+    """
+    made = []
+    for name, array in table._asdict().items():
+        wanted = np.dtype(_TYPES[name])
+        if not np.can_cast(array.dtype, wanted, "safe" if wanted == np.uint64 else "same_kind"):
+            raise TypeError(f"{name} of a table must be {wanted}, not {array.dtype}")
+        made.append(frozen(np.asarray(array, wanted)))
     return GridTable(*made)
 
 
@@ -65,9 +74,9 @@ def pack(table: GridTable) -> bytes:
 _FILE = b"file:"
 
 
-def reference(path: str) -> bytes:
-    """What stands for a packed table that lies in a file: envelopes carry it to every shard."""
-    return _FILE + path.encode()
+def reference(name: str) -> bytes:
+    """What stands for a packed table that is a file (`arrays.load`): envelopes carry it."""
+    return _FILE + name.encode()
 
 
 def unpack(data: bytes) -> GridTable:
@@ -169,10 +178,12 @@ def owner(t: GridTable, x: float, y: float, word: np.uint64) -> int:
 
 
 @njit(lean=True)
-def hooks(t: GridTable, words: Words, first: int, stop: int, conjunction: bool) -> tuple[int, int]:
-    """(first, stop) of those of `words[first:stop]` that a subscription hangs under.
+def posting_words(
+    t: GridTable, words: Words, first: int, stop: int, conjunction: bool
+) -> tuple[int, int]:
+    """(first, stop) of those of `words[first:stop]` that a subscription is posted under.
 
-    None: it hangs under `UNIVERSAL`.
+    None: it is posted under `UNIVERSAL`.
     """
     if conjunction and stop - first > 1:
         first = rarest(t, words, first, stop)
@@ -181,7 +192,7 @@ def hooks(t: GridTable, words: Words, first: int, stop: int, conjunction: bool) 
 
 
 @njit(lean=True)
-def held_hook(
+def held_posting_word(
     t: GridTable,
     words: Words,
     first: int,
@@ -191,11 +202,11 @@ def held_hook(
     start: int,
     end: int,
 ) -> np.uint64:
-    """The smallest hook that a matching object with the ascending words `held[start:end]` holds.
+    """The smallest posting word that a matching object holds, for `decides`.
 
-    What `decides` asks for. `words[first:stop]`: as `hooks` takes them.
+    `held[start:end]`: the object's words, ascending. `words[first:stop]`: as in `posting_words`.
     """
-    first, stop = hooks(t, words, first, stop, conjunction)
+    first, stop = posting_words(t, words, first, stop, conjunction)
     if first == stop:
         return UNIVERSAL
     if stop - first == 1:
@@ -244,9 +255,9 @@ def meet(seen: Numbers, row: int, shard: int) -> int:
 
 @njit(lean=True)
 def _meet_cell(
-    t: GridTable, s: RangeSurvey, row: int, first: int, stop: int, cell: int, seen: Seen
+    t: GridTable, s: RegionSurvey, row: int, first: int, stop: int, cell: int, seen: Seen
 ) -> int:
-    """Note the owners of a cell for the hooks of a subscription; how many are new."""
+    """Note the owners of a subscription's posting words in a cell; how many are new."""
     if cell >= 0:
         return meet(seen.shards, row, cell)
     if seen.maps[-1 - cell] == row:
@@ -261,7 +272,7 @@ def _meet_cell(
 
 
 @njit(lean=True)
-def _meet_boxes(t: GridTable, s: RangeSurvey, row: int, first: int, stop: int, seen: Seen) -> int:
+def _meet_boxes(t: GridTable, s: RegionSurvey, row: int, first: int, stop: int, seen: Seen) -> int:
     """Note the shards of a subscription; how many there are."""
     found = 0
     for b in range(s.box_offsets[row], s.box_offsets[row + 1]):
@@ -296,7 +307,7 @@ def with_room(array: Numbers, top: int, more: int) -> Numbers:
 
 
 @njit
-def place_rows(t: GridTable, s: RangeSurvey) -> Pairs:
+def place_rows(t: GridTable, s: RegionSurvey) -> Pairs:
     """(rows, shards): all copies of subscriptions, by row, then shard, each once."""
     n = len(s.conjunction)
     seen = _nothing_seen(t, shards_of(t))
@@ -304,7 +315,7 @@ def place_rows(t: GridTable, s: RangeSurvey) -> Pairs:
     top = 0
     for row in range(n):
         first, stop = s.word_offsets[row], s.word_offsets[row + 1]
-        first, stop = hooks(t, s.words, first, stop, s.conjunction[row])
+        first, stop = posting_words(t, s.words, first, stop, s.conjunction[row])
         found = _meet_boxes(t, s, row, first, stop, seen)
         rows, shards = with_room(rows, top, found), with_room(shards, top, found)
         top = write_seen(rows, shards, top, row, seen.shards)
@@ -337,8 +348,9 @@ def route_rows(t: GridTable, x: Reals, y: Reals, word_offsets: Numbers, words: W
 def decides(t: GridTable, x: Reals, y: Reals, word: Words) -> Numbers:
     """`owner` over arrays: of the copies that see an object, the one that reports.
 
-    `word` is what `held_hook` finds. An OR hangs under several words; and whatever hangs under one
-    may have a copy that is there for another cell and sees the object by another of its words.
+    `word` is what `held_posting_word` finds. An OR is posted under several words. A subscription
+    under one word may also have a copy at the shard for another cell, and that copy sees the object
+    by another of the object's words.
     """
     out = np.empty(len(x), np.int64)
     for i in range(len(x)):

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.routing.base import Sample
-from nearcast.routing.grid.survey import Numbers, RangeSurvey
+from nearcast.routing.grid.survey import Numbers, RegionSurvey
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.ps2stream import load, workload
-from nearcast.routing.ps2stream.balancing import Adjusting
 from nearcast.routing.ps2stream.grid_t import Maps, table_of
+from nearcast.routing.ps2stream.live import Adjusting
 from nearcast.routing.ps2stream.nodes import Node, root
 from nearcast.routing.ps2stream.workload import Workload, lay_out
 
@@ -22,15 +22,14 @@ class Ps2StreamRouter(Adjusting):
     """A router of the paper: a workload in, the table of its partitioning out."""
 
     paper = "PS2Stream (Chen et al.)"
-    kinds = ("range",)
-    indexes = {"range": "pyramid"}  # noqa: RUF012 -- a constant of the class
+    by_place = True
     parameters: ClassVar[dict[str, float]] = load.PARAMETERS | workload.PARAMETERS
 
     def prepare(
-        self, sample: Sample, survey: RangeSurvey, parameters: dict[str, float]
+        self, sample: Sample, survey: RegionSurvey, parameters: dict[str, float]
     ) -> GridTable:
         """The table for a workload."""
-        return self.partition(lay_out(sample, survey, parameters), parameters)
+        return self.partition(lay_out(sample, survey, parameters, self.bounds), parameters)
 
     @abstractmethod
     def partition(self, w: Workload, parameters: dict[str, float]) -> GridTable:
@@ -40,12 +39,15 @@ class Ps2StreamRouter(Adjusting):
 class TextRouter(Ps2StreamRouter):
     """A baseline that divides the lexicon; space plays no part."""
 
+    by_place = False
+
     @abstractmethod
     def deal(self, w: Workload, node: Node) -> Numbers:
         """The worker of each term of the vocabulary; -1: by hash."""
 
     def partition(self, w: Workload, parameters: dict[str, float]) -> GridTable:
         """One cell, one map."""
+        del parameters  # those of the workload are in it
         part = self.deal(w, root(w))
         dealt = part >= 0
         maps = Maps()
@@ -61,4 +63,5 @@ def runs(loads: NDArray[np.float64], m: int) -> Numbers:
     if loads.sum() == 0.0:
         loads = np.ones(len(loads))
     middle = np.cumsum(loads) - 0.5 * loads
-    return np.minimum((middle * (m / loads.sum())).astype(np.int64), m - 1)
+    runs: Numbers = np.minimum((middle * (m / loads.sum())).astype(np.int64), m - 1)
+    return runs

@@ -57,14 +57,13 @@ def table_of(w: Workload, cells: Cells, maps: Maps) -> GridTable:
     """The table of cells, with the frequencies of the workload's words."""
     known = w.frequency > 0
     known[0] = False
-    none = [np.empty(0, np.int64)]
     return sealed(
         GridTable(
             w.bounds,
             coarsest(cells),
             _offsets([len(m) for m in maps.words]),
-            np.concatenate([*maps.words, *none]).astype(np.uint64),
-            np.concatenate([*maps.shards, *none]),
+            np.concatenate([*maps.words, np.empty(0, np.uint64)]),
+            np.concatenate([*maps.shards, np.empty(0, np.int64)]),
             _offsets([len(m) for m in maps.workers]),
             np.array([worker for each in maps.workers for worker in each], np.int32),
             w.vocabulary[known],

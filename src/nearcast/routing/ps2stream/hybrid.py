@@ -15,7 +15,7 @@ class Ps2Stream(Ps2StreamRouter):
     """Algorithm 1, and the grid^t of its kd^t-tree.
 
     `delta`, `sigma`, `theta`: the paper's thresholds, whose values it does not give; `theta` 0
-    stands for 16 nodes a worker. `epsilon`: what line 9 of Algorithm 1 calls about 0.
+    stands for 16 nodes per worker. `epsilon`: what line 9 of Algorithm 1 calls about 0.
     """
 
     name = "ps2stream"

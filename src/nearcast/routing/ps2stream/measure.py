@@ -17,7 +17,7 @@ from nearcast.wire.tables import ObjectColumns, object_columns
 
 _SHARES = (0.01, 0.25, 0.5, 1.0)  # of the queries: objects are matched with so many
 _PASSES = 3
-LEAST = 20_000  # objects: with a thousand, c2 was less than the clock could tell from nothing
+LEAST = 20_000  # objects: with a thousand, c2 was too small for the clock
 
 
 def measure_constants(
@@ -34,7 +34,7 @@ def measure_constants(
     columns = object_columns(_enough(objects))
     n = inserted.num_rows
     cuts = [0, *(max(int(share * n), i + 1) for i, share in enumerate(_SHARES))]
-    worker = INDEXES[index]("range", Space.GEOGRAPHIC, Memory())
+    worker = INDEXES["regions"][index](Space.GEOGRAPHIC, Memory())
     _warm(index, inserted.slice(0, min(n, 200)), deleted.slice(0, 1), columns)
     inserting, each = 0.0, []
     for first, stop in pairwise(cuts):
@@ -82,7 +82,7 @@ def _match(worker: LocalIndex, columns: ObjectColumns) -> float:
 
 def _warm(index: str, inserted: pa.RecordBatch, deleted: pa.RecordBatch, o: ObjectColumns) -> None:
     """Compile what is needed, so that no compiler is measured."""
-    worker = INDEXES[index]("range", Space.GEOGRAPHIC, Memory())
+    worker = INDEXES["regions"][index](Space.GEOGRAPHIC, Memory())
     _apply(worker, inserted)
     _match(worker, o)
     _apply(worker, deleted)

@@ -53,4 +53,5 @@ def _chosen(loads: list[float], after: list[float]) -> int:
 
 def _new(marks: NDArray[np.bool_], members: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many of `members` each partition does not have."""
-    return np.count_nonzero(~marks[:, members], axis=1)
+    missing: NDArray[np.int64] = np.count_nonzero(~marks[:, members], axis=1)
+    return missing

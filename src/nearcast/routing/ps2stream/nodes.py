@@ -21,7 +21,7 @@ class Node:
     region: Region
     inside: Numbers  # objects in the region (of a text node: with one of its terms)
     objects: Numbers  # those of them that are sent: O_i of Definition 1
-    queries: Numbers  # that touch the region (of a text node: and hang under one of its terms)
+    queries: Numbers  # that touch the region (of a text node: posted under one of its terms)
     terms: Numbers | None
     text: bool
     load: float
@@ -45,32 +45,34 @@ def space_node(w: Workload, region: Region, text: bool = False) -> Node:
 def text_nodes(w: Workload, node: Node, part: Numbers, parts: int) -> list[Node]:
     """The node divided by its terms: `part[t]` is the part of term t. Empty parts are left out."""
     owner, term = w.held.of(node.inside)
-    asker, hook = w.hooks.of(node.queries)
+    query, posting = w.posting_terms.of(node.queries)
     if node.terms is not None:
         mine = np.zeros(len(w.vocabulary), bool)
         mine[node.terms] = True
         owner, term = owner[mine[term]], term[mine[term]]
-        asker, hook = asker[mine[hook]], hook[mine[hook]]
-    of_term, of_hook = part[term], part[hook]
+        query, posting = query[mine[posting]], posting[mine[posting]]
+    of_term, of_posting = part[term], part[posting]
     made = []
     for i in range(parts):
-        terms = np.unique(np.concatenate([term[of_term == i], hook[of_hook == i]]))
+        terms = np.unique(np.concatenate([term[of_term == i], posting[of_posting == i]]))
         if len(terms):
-            inside, queries = np.unique(owner[of_term == i]), np.unique(asker[of_hook == i])
+            inside, queries = np.unique(owner[of_term == i]), np.unique(query[of_posting == i])
             made.append(_made(w, node.region, inside, queries, terms, True))
     return made
 
 
 def terms_of(w: Workload, node: Node) -> Numbers:
-    """T of a node: the terms of its objects, and those its queries hang under; ascending."""
+    """T of a node: the terms of its objects, and those its queries are posted under; ascending."""
     if node.terms is not None:
         return node.terms
-    return np.unique(np.concatenate([w.held.of(node.inside)[1], w.hooks.of(node.queries)[1]]))
+    return np.unique(
+        np.concatenate([w.held.of(node.inside)[1], w.posting_terms.of(node.queries)[1]])
+    )
 
 
 def registered(w: Workload, node: Node) -> Numbers:
-    """Of each term, how many queries of the node hang under it (0: not in H2 of its cells)."""
-    count = np.bincount(w.hooks.of(node.queries)[1], minlength=len(w.vocabulary))
+    """How many queries of the node are posted under each term (0: not in H2 of its cells)."""
+    count = np.bincount(w.posting_terms.of(node.queries)[1], minlength=len(w.vocabulary))
     if node.terms is not None:
         other = np.ones(len(count), bool)
         other[node.terms] = False

@@ -1,4 +1,4 @@
-"""How much is looked at for an object: queries that hang under one of its words and surround it.
+"""How much is looked at for an object: queries posted under one of its words that surround it.
 
 Definition 1 has |O|·|Q|, every object against every query of a worker. An index looks at those
 that share a word and a place with it, and these are many in a city and few elsewhere: workers with
@@ -21,9 +21,9 @@ _GOLDEN = (5.0**0.5 - 1.0) / 2.0  # its multiples are spread evenly
 def pairs_of(
     x: Reals, y: Reals, held: tuple[Numbers, Numbers], boxes: Reals, terms: Numbers
 ) -> Numbers:
-    """Of each object, how many of `boxes` hang under one of its terms and hold it.
+    """Of each object, how many of `boxes` are posted under one of its terms and hold it.
 
-    `held`: (offsets, terms) of the objects; `boxes[i]` hangs under `terms[i]`.
+    `held`: (offsets, terms) of the objects; `boxes[i]` is posted under `terms[i]`.
     """
     order = np.argsort(terms, kind="stable")
     starts = np.concatenate([[0], np.cumsum(np.bincount(terms, minlength=_most(held, terms)))])

@@ -25,7 +25,7 @@ def partition_node(w: Workload, node: Node, p: int) -> list[Node]:
     than those by space have on average. Regions can be cut again until they are even, parts by
     text hardly. By the sums alone, as the paper has it, text-partitioning that puts all into one
     part would win: nothing is copied. Where objects are sent by all of their words (no `discard`),
-    N_t is as N_s: that queries ask for other words than objects hold saves nothing then.
+    N_t is as N_s: queries that want other words than objects hold save nothing then.
     """
     if p < 2:
         return [node]

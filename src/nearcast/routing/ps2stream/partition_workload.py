@@ -18,7 +18,7 @@ from nearcast.routing.ps2stream.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """What Algorithm 1 is told."""
+    """The thresholds of Algorithm 1."""
 
     delta: float  # text similarity from which on a node is not for text-partitioning
     sigma: float  # L_max / L_min allowed
@@ -71,7 +71,7 @@ def _rank(p: Partitioned) -> tuple[float, float]:
 
 
 def identify_subspaces(w: Workload, t: Thresholds) -> list[Node]:
-    """Phase one, lines 1 to 12: N_t and N_s (`Node.text` tells them apart).
+    """Phase one, lines 1 to 12: N_t and N_s (`Node.text` says which).
 
     The oldest undecided node first. With theta nodes no more are cut.
     """

@@ -1,4 +1,4 @@
-"""H2 of the grid^t: the terms that registered subscriptions hang under, cell by cell.
+"""H2 of the grid^t: the terms that registered subscriptions are posted under, cell by cell.
 
 A dispatcher of the paper sends an object only to the owners of those of its words that H2 of its
 cell holds, and discards it if there is none (section IV-C). The engine does not: it routes the
@@ -14,15 +14,15 @@ from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.hashing import mix64
 from nearcast.model.jit import njit
 from nearcast.routing.grid.counted import Counted, Table, holds
-from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words
+from nearcast.routing.grid.survey import Numbers, Reals, RegionSurvey, Words
 from nearcast.routing.grid.table import (
     GridTable,
     Pairs,
     column_of,
-    hooks,
     line_of,
     meet,
     owner_in,
+    posting_words,
     shards_of,
     with_room,
     write_seen,
@@ -30,10 +30,10 @@ from nearcast.routing.grid.table import (
 
 
 class Registered:
-    """How many subscriptions hang under each word in each cell of a table.
+    """How many subscriptions are posted under each word in each cell of a table.
 
     `side`: cells along each axis, at most; several cells of a finer table then share theirs, which
-    lets more objects through and takes less memory. Unless told, those of the table.
+    lets more objects through and takes less memory. 0: those of the table.
     """
 
     def __init__(self, table: GridTable, side: int = 0) -> None:
@@ -43,18 +43,18 @@ class Registered:
         while side and max(table.cells.shape) >> self._shift > side:
             self._shift += 1
 
-    def add(self, survey: RangeSurvey) -> None:
+    def add(self, survey: RegionSurvey) -> None:
         """Subscriptions begin."""
         self._counted.add(_keys(self.table, self._shift, survey))
 
-    def remove(self, survey: RangeSurvey) -> None:
+    def remove(self, survey: RegionSurvey) -> None:
         """Subscriptions end; they must have been added."""
         self._counted.remove(_keys(self.table, self._shift, survey))
 
     def follow(self, table: GridTable) -> bool:
         """Go by another table from now on, if only owners are new in it; whether that is so.
 
-        H2 says which words are asked for in a cell; H1 of the table, whose they are.
+        H2 says which words subscriptions of a cell want; H1 of the table, which shard owns them.
         """
         old = self.table
         same = old.cells.shape == table.cells.shape and all(
@@ -87,10 +87,10 @@ def _key(line: int, column: int, word: np.uint64) -> np.uint64:
 
 
 @njit(lean=True)
-def _write_keys(t: GridTable, shift: int, s: RangeSurvey, row: int, out: Words, top: int) -> int:
+def _write_keys(t: GridTable, shift: int, s: RegionSurvey, row: int, out: Words, top: int) -> int:
     """Write the keys of a subscription behind `top`, if `out` has room; where they end."""
     first, stop = s.word_offsets[row], s.word_offsets[row + 1]
-    first, stop = hooks(t, s.words, first, stop, s.conjunction[row])
+    first, stop = posting_words(t, s.words, first, stop, s.conjunction[row])
     for b in range(s.box_offsets[row], s.box_offsets[row + 1]):
         left, right = column_of(t, s.boxes[b, 0]) >> shift, column_of(t, s.boxes[b, 2]) >> shift
         low, high = line_of(t, s.boxes[b, 1]) >> shift, line_of(t, s.boxes[b, 3]) >> shift
@@ -105,8 +105,8 @@ def _write_keys(t: GridTable, shift: int, s: RangeSurvey, row: int, out: Words, 
 
 
 @njit
-def _keys(t: GridTable, shift: int, s: RangeSurvey) -> Words:
-    """The keys of all (cell, hook) of subscriptions, a cell once a box."""
+def _keys(t: GridTable, shift: int, s: RegionSurvey) -> Words:
+    """The keys of all (cell, posting word) of subscriptions, a cell once per box."""
     out = np.empty(0, np.uint64)
     for _ in range(2):  # count, then write
         top = 0

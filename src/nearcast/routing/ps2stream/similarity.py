@@ -11,15 +11,15 @@ from nearcast.routing.ps2stream.workload import Workload
 
 
 def text_similarity(w: Workload, node: Node) -> float:
-    """Cosine of how often objects hold each word and how often queries ask for it.
+    """Cosine of how often objects hold each word and how often queries want it.
 
-    All words of a query count, also those of a conjunction that it does not hang under. A node
+    All words of a query count, also those of a conjunction that it is not posted under. A node
     without objects, or without words in its queries, has nothing that text-partitioning could
     keep apart: 1.
     """
     owner, term = w.held.of(node.inside)
     held = np.bincount(term, w.stands_for[owner], minlength=len(w.vocabulary))
-    asked = np.bincount(w.asked.of(node.queries)[1], minlength=len(w.vocabulary))
-    held[0] = asked[0] = 0  # UNIVERSAL is no word
-    squares = float(held @ held) * float(asked @ asked)
-    return float(held @ asked) / math.sqrt(squares) if squares else 1.0
+    wanted = np.bincount(w.wanted.of(node.queries)[1], minlength=len(w.vocabulary))
+    held[0] = wanted[0] = 0  # UNIVERSAL is no word
+    squares = float(held @ held) * float(wanted @ wanted)
+    return float(held @ wanted) / math.sqrt(squares) if squares else 1.0

@@ -24,6 +24,7 @@ class SpaceGrid(Ps2StreamRouter):
 
     def partition(self, w: Workload, parameters: dict[str, float]) -> GridTable:
         """Runs of cells along the Z-curve, which keeps neighbours together."""
+        del parameters  # those of the workload are in it
         line, column = np.divmod(np.arange(w.side * w.side), w.side)
         order = np.argsort(z_code(column, line))
         workers = np.empty(w.side * w.side, np.int32)
@@ -45,4 +46,5 @@ def cell_loads(w: Workload) -> NDArray[np.float64]:
     ):
         np.add.at(steps, (rows, columns), by)
     queries = steps.cumsum(0).cumsum(1)[:-1, :-1]
-    return w.load(objects.reshape(w.side, w.side), queries)
+    loads: NDArray[np.float64] = w.load(objects.reshape(w.side, w.side), queries)
+    return loads

@@ -1,4 +1,4 @@
-"""`space-kd`: the space divided by a kd-tree, a leaf a worker."""
+"""`space-kd`: the space divided by a kd-tree, one leaf per worker."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ class SpaceKd(Ps2StreamRouter):
     about = "space cut by a kd-tree into one region a worker, of about equal load"
 
     def partition(self, w: Workload, parameters: dict[str, float]) -> GridTable:
-        """A leaf a worker."""
+        """One leaf per worker."""
+        del parameters  # those of the workload are in it
         leaves = space_partition(w, root(w), self.shards)
         return grid_t(w, leaves, list(range(len(leaves))))

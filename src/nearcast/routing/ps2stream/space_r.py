@@ -19,7 +19,7 @@ from nearcast.routing.ps2stream.workload import Region, Workload
 class SpaceR(Ps2StreamRouter):
     """R-tree partitioning (section VI-B): the leaves that STR packing makes, as SpatialHadoop.
 
-    `leaves`: how many a worker.
+    `leaves`: how many per worker.
     """
 
     name = "space-r"

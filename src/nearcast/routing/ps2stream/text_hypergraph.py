@@ -33,7 +33,7 @@ def hypergraph_partition(w: Workload, node: Node, p: int) -> Numbers:
     """Terms of a node dealt to `p` parts; of each term of the vocabulary its part, or -1.
 
     Terms are vertices, weighted by frequency; an object is a net over its terms, a query one over
-    those that it hangs under. A net in n parts is copied to n workers: the sum of n - 1 is made
+    those that it is posted under. A net in n parts is copied to n workers: the sum of n - 1 is made
     small, with no part heavier than `SLACK` above the mean. The start is greedy, the heaviest
     first, each to the part that has most of its nets; then single terms move while that helps.
     """
@@ -72,14 +72,14 @@ class Cut(NamedTuple):
 def _few(t: TextParts, c: Cut, term: int, part: int, least: int) -> int:
     """How many nets of a term have at most `least` pins in a part."""
     objects = _pins(t.holders, term, c.of_objects, part, least)
-    return objects + _pins(t.askers, term, c.of_queries, part, least)
+    return objects + _pins(t.posted, term, c.of_queries, part, least)
 
 
 @njit(lean=True)
 def _shift(t: TextParts, c: Cut, term: int, part: int, by: int, weight: float) -> None:
     """Put a term into a part (`by` 1), or take it away (-1)."""
     _put(t.holders, term, c.of_objects, part, by)
-    _put(t.askers, term, c.of_queries, part, by)
+    _put(t.posted, term, c.of_queries, part, by)
     c.heavy[part] += by * weight
 
 

@@ -14,7 +14,7 @@ from nearcast.routing.ps2stream.workload import Workload
 
 
 class TextMetric(TextRouter):
-    """Metric-based text-partitioning (section VI-B): an object counts once a worker."""
+    """Metric-based text-partitioning (section VI-B): an object counts once per worker."""
 
     name = "text-metric"
     about = "words dealt so that those of one object meet, by the load each worker comes to"
@@ -28,12 +28,12 @@ def metric_partition(w: Workload, node: Node, p: int) -> Numbers:
     """Terms of a node dealt to `p` parts; of each term of the vocabulary its part, or -1.
 
     The heaviest term first, each to the part whose load (Definition 1) is then the least: an
-    object that goes there already for another word costs nothing more. Terms that no query hangs
-    under follow, each to the part that then has the fewest objects with a word of its own.
+    object that goes there already for another word costs nothing more. Terms without a
+    posting follow, each to the part that then has the fewest objects with a word of its own.
     """
     parts = text_parts(w, node)
-    held, asked = np.diff(parts.holders.offsets), np.diff(parts.askers.offsets)
-    weight = w.load(held, asked)
+    held, wanted = np.diff(parts.holders.offsets), np.diff(parts.posted.offsets)
+    weight = w.load(held, wanted)
     order = np.lexsort((np.where(parts.counted, -weight, -held), ~parts.counted))
     return of_vocabulary(w, parts, _deal(order, parts, p, *_steps(w)))
 
@@ -66,14 +66,14 @@ def _deal(order: Numbers, t: TextParts, p: int, a: float, b: float, c: float) ->
     out = np.empty(len(order), np.int64)
     sent = np.zeros((p, t.objects), np.bool_)
     reached = np.zeros((p, t.objects), np.bool_)
-    asked = np.zeros((p, t.queries), np.bool_)
+    wanted = np.zeros((p, t.queries), np.bool_)
     size = np.zeros((p, 3))  # objects sent, queries, objects with a word of the part
     for term in order:
         best, least = 0, np.inf
         for i in range(p):
             if t.counted[term]:
                 o = size[i, 0] + _new(t.holders, term, sent[i])
-                q = size[i, 1] + _new(t.askers, term, asked[i])
+                q = size[i, 1] + _new(t.posted, term, wanted[i])
                 metric = a * o * q + b * o + c * q
             else:
                 metric = size[i, 2] + _new(t.holders, term, reached[i])
@@ -84,7 +84,7 @@ def _deal(order: Numbers, t: TextParts, p: int, a: float, b: float, c: float) ->
         _mark(t.holders, term, reached[best])
         if t.counted[term]:
             size[best, 0] += _new(t.holders, term, sent[best])
-            size[best, 1] += _new(t.askers, term, asked[best])
+            size[best, 1] += _new(t.posted, term, wanted[best])
             _mark(t.holders, term, sent[best])
-            _mark(t.askers, term, asked[best])
+            _mark(t.posted, term, wanted[best])
     return out

@@ -1,4 +1,4 @@
-"""What text-partitioning of a node works on: its terms, and who holds or asks for them."""
+"""What text-partitioning of a node works on: its terms, and who holds or wants them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class TextParts(NamedTuple):
     objects: int
     queries: int
     holders: Lists  # of each term, the objects with it
-    askers: Lists  # of each term, the queries that hang under it
+    posted: Lists  # of each term, the queries that are posted under it
     held: Lists  # of each object, its terms
-    hooks: Lists  # of each query, its terms
+    posting_terms: Lists  # of each query, its terms
 
     def frequency(self) -> Numbers:
-        """Of each term, objects that hold it and queries that hang under it."""
-        return np.diff(self.holders.offsets) + np.diff(self.askers.offsets)
+        """Of each term, objects that hold it and queries that are posted under it."""
+        return np.diff(self.holders.offsets) + np.diff(self.posted.offsets)
 
 
 def text_parts(w: Workload, node: Node) -> TextParts:
@@ -50,14 +50,14 @@ def text_parts(w: Workload, node: Node) -> TextParts:
     local = np.full(len(w.vocabulary), -1)
     local[terms] = np.arange(len(terms))
     sides = []
-    for rows, members in ((w.held, node.inside), (w.hooks, node.queries)):
+    for rows, members in ((w.held, node.inside), (w.posting_terms, node.queries)):
         owner, term = rows.of(members)
         owner, term = np.searchsorted(members, owner), local[term]
         owner, term = owner[term >= 0], term[term >= 0]
         sides.append((_grouped(term, owner, len(terms)), _grouped(owner, term, len(members))))
-    (holders, held), (askers, hooks) = sides
+    (holders, held), (posted, posting_terms) = sides
     n, q = len(node.inside), len(node.queries)
-    return TextParts(terms, counted, n, q, holders, askers, held, hooks)
+    return TextParts(terms, counted, n, q, holders, posted, held, posting_terms)
 
 
 def of_vocabulary(w: Workload, parts: TextParts, part: Numbers) -> Numbers:

@@ -2,7 +2,7 @@
 
 Cuts between nodes fall on lines of a fine grid, so that the grid^t made from them is exact. From
 here on a place is a cell of that grid, and a word a *term*: its place in the vocabulary. The first
-term is `UNIVERSAL`, which every object holds; queries that any object may match hang under it.
+term is `UNIVERSAL`, which every object holds; a query that any object may match is posted there.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from nearcast.index.posting import UNIVERSAL
 from nearcast.routing.base import Sample
-from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words, bounds_of, take
+from nearcast.routing.grid.survey import Numbers, Reals, RegionSurvey, Words, bounds_of, take
 from nearcast.routing.ps2stream.load import Constants, constants_of, load
 from nearcast.routing.ps2stream.pairs import drawn, pairs_of, weights_of
 
 Region = tuple[int, int, int, int]  # first column and row, behind the last column and row
 
-# `insertions`: |Q^i| for each object, of PS2Stream's stream (VI-A): 5 objects an update, and every
+# `insertions`: |Q^i| for each object, of PS2Stream's stream (VI-A): 5 objects per update, and every
 # other one an insertion. 0: all queries are insertions of the period, Definition 1 to the letter.
 # `pairs`: objects count by what is looked at for them (`pairs`). 0: by |O|·|Q|, as in the paper.
 PARAMETERS = {
@@ -69,41 +69,46 @@ class Workload:
     held: Rows  # terms of objects
     boxes: Numbers  # [b, 4] first column and row, last column and row
     box_query: Numbers  # [b] whose box it is
-    hooks: Rows  # terms that queries hang under
-    asked: Rows  # all terms of queries
+    posting_terms: Rows  # terms that queries are posted under
+    wanted: Rows  # all terms of queries
 
     @property
     def queries(self) -> int:
         """|Q|."""
-        return len(self.hooks.offsets) - 1
+        return len(self.posting_terms.offsets) - 1
 
     def load(self, objects: Any, queries: Any) -> Any:
         """Definition 1 for so many of the objects and queries here; numbers or arrays."""
         return load(self.constants, objects, queries * self.weight)
 
 
-def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -> Workload:
+def lay_out(
+    sample: Sample,
+    survey: RegionSurvey,
+    parameters: dict[str, float],
+    hint: tuple[float, float, float, float] | None = None,
+) -> Workload:
     """The workload of a plan; of many queries, as many as `queries` says stand for all."""
     total = len(survey.id_hash)
     limit = max(int(parameters["queries"]), 1)
     if total > limit:
         survey = take(survey, np.sort(np.argsort(survey.id_hash, kind="stable")[:limit]))
     side = max(int(parameters["side"]), 1)
-    bounds = bounds_of(sample, survey)
+    bounds = bounds_of(sample, survey, hint)
     vocabulary = np.unique(np.concatenate([[UNIVERSAL], sample.words, survey.words]))
     held = _held(sample, vocabulary)
     frequency = np.bincount(held.terms, minlength=len(vocabulary))
-    asked = Rows(survey.word_offsets, np.searchsorted(vocabulary, survey.words))
+    wanted = Rows(survey.word_offsets, np.searchsorted(vocabulary, survey.words))
     columns = cells_of(survey.boxes[:, 0::2], bounds[0], bounds[2], side)
     lines = cells_of(survey.boxes[:, 1::2], bounds[1], bounds[3], side)
-    hooks = hooks_of(asked, survey.conjunction, frequency)
+    posting_terms = posting_terms_of(wanted, survey.conjunction, frequency)
     box_query = np.repeat(np.arange(len(survey.id_hash)), np.diff(survey.box_offsets))
     n = len(sample.x)
     constants = _for_standing(constants_of(parameters), parameters["insertions"], n, total)
     rows, stands_for = np.arange(n), np.ones(n)
     if parameters["pairs"] and n:
-        term = hooks.of(box_query)[1]  # of each box, in turn
-        box = np.repeat(np.arange(len(box_query)), np.diff(hooks.offsets)[box_query])
+        term = posting_terms.of(box_query)[1]  # of each box, in turn
+        box = np.repeat(np.arange(len(box_query)), np.diff(posting_terms.offsets)[box_query])
         found = pairs_of(sample.x, sample.y, held, survey.boxes[box], term)
         read = found / max(float(found.mean()), 1e-9)
         weights = weights_of(constants.c2 + constants.c1 * total * read)
@@ -125,8 +130,8 @@ def lay_out(sample: Sample, survey: RangeSurvey, parameters: dict[str, float]) -
         held,
         np.stack([columns[:, 0], lines[:, 0], columns[:, 1], lines[:, 1]], axis=1),
         box_query,
-        hooks,
-        asked,
+        posting_terms,
+        wanted,
     )
 
 
@@ -160,13 +165,13 @@ def _held(sample: Sample, vocabulary: Words) -> Rows:
     return Rows(offsets, np.insert(terms, sample.word_offsets[:-1], 0))
 
 
-def hooks_of(asked: Rows, conjunction: NDArray[np.bool_], frequency: Numbers) -> Rows:
-    """The terms that queries hang under: all, the rarest of a conjunction, 0 where there is none.
+def posting_terms_of(wanted: Rows, conjunction: NDArray[np.bool_], frequency: Numbers) -> Rows:
+    """The terms that queries are posted under: all, a conjunction's rarest, 0 if there is none.
 
-    As `grid.table.hooks` has them; terms are numbered by hash, so the smaller number wins a tie.
+    As in `grid.table.posting_words`; terms are numbered by hash, so the smaller number wins a tie.
     """
     n = len(conjunction)
-    rows, terms = asked.of(np.arange(n))
+    rows, terms = wanted.of(np.arange(n))
     order = np.lexsort((terms, frequency[terms], rows))
     first = np.ones(len(rows), bool)
     first[1:] = rows[order][1:] != rows[order][:-1]

@@ -41,7 +41,7 @@ def new_aggregates(side: int) -> Aggregates:
 def add_costs(
     a: Aggregates, columns: NDArray[np.int32], rows: NDArray[np.int32], costs: Counts
 ) -> None:
-    """Objects in cells (`columns`, `rows`), each with the q_l that it was held against."""
+    """Objects in cells (`columns`, `rows`), each with its q_l."""
     for i in range(len(costs)):
         a.columns[columns[i]] += costs[i]
         a.rows[rows[i]] += costs[i]

@@ -1,4 +1,4 @@
-"""What new partitions are made by: the cost of every cell, and the queries that begin in it."""
+"""What new partitions are made from: the cost of every cell, and the queries that begin in it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.routing.grid.costs import Costs
 from nearcast.routing.tornado.a_grid import Cells, Partitions
 from nearcast.routing.tornado.aggregates import Aggregates, new_aggregates
-from nearcast.routing.tornado.balance import Settings
-from nearcast.routing.tornado.costs import Costs
 from nearcast.routing.tornado.decision import Decision, rectangle
+from nearcast.routing.tornado.rebalance import Settings
 
 
 class CellLoads(NamedTuple):
@@ -50,7 +50,7 @@ def plan_of(
 
 
 def aggregates_from(partitions: Partitions, loads: CellLoads) -> list[Aggregates]:
-    """The aggregates that evaluators with these partitions would tell (4.3)."""
+    """The aggregates that evaluators with these partitions would report (4.3)."""
     out = []
     for p in range(len(partitions)):
         a = new_aggregates(len(loads.costs))

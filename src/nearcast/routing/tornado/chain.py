@@ -1,8 +1,8 @@
-"""Operations one after the other within one decision, each on what the one before leads to.
+"""Operations one after the other within one decision, each on the result of the one before.
 
-With one rectangle a shard they are those of the paper, chosen as the paper does. With more, a part
-of any rectangle of the hottest shard may go to any shard: a shift where it joins a rectangle there,
-a split where it does not, a split/merge where there would be too many rectangles.
+With one rectangle per shard they are those of the paper, chosen as the paper does. With more, a
+part of any rectangle of the hottest shard may go to any shard: a shift where it joins a rectangle
+there, a split where it does not, a split/merge where there would be too many rectangles.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from nearcast.kernels.ragged import frozen
 from nearcast.routing.grid.cells import summed
 from nearcast.routing.tornado.a_grid import Cells, cells_of, partitions_of
 from nearcast.routing.tornado.aggregates import Rectangle
-from nearcast.routing.tornado.balance import Settings, adjust
 from nearcast.routing.tornado.cell_loads import (
     CellLoads,
     Plan,
@@ -40,6 +39,7 @@ from nearcast.routing.tornado.decision import (
 from nearcast.routing.tornado.merging import Deal, merged
 from nearcast.routing.tornado.neighbours import mergeable, shares_horizontal, shares_vertical
 from nearcast.routing.tornado.pieces import Pieces, pieces_of
+from nearcast.routing.tornado.rebalance import Settings, adjust
 
 _TARGETS = 4  # shards that could take a part, the coldest
 _TRIED = 8  # parts that are looked at closely, the best

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from nearcast.kernels.ragged import frozen
 from nearcast.model.jit import njit
 from nearcast.routing.grid.cells import summed
+from nearcast.routing.grid.costs import Costs
 from nearcast.routing.tornado.a_grid import Partitions
-from nearcast.routing.tornado.costs import Costs
 from nearcast.routing.tornado.split import NONE, ROWS, best_split
 
 

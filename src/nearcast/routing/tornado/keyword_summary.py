@@ -1,4 +1,4 @@
-"""The textual summary of an evaluator (Tornado 3 and 3.1): the words that its queries hang under.
+"""The textual summary of an evaluator (Tornado 3 and 3.1): its queries' posting words.
 
 The paper keeps a hash set in the routing units; here it counts (`grid.counted`), and reports of
 evaluators name the word of each query that ended: it does not matter how late they come.
@@ -23,7 +23,7 @@ _HALF = np.uint64(32)
 def _turn(word: np.uint64) -> np.uint64:
     """Both halves of a hash exchanged.
 
-    Of equally rare words a query hangs under the one with the smallest hash. A table that puts
+    Of equally rare words a query is posted under the one with the smallest hash. A table that puts
     words in the order of their hashes would be crowded at its beginning.
     """
     return np.uint64((word << _HALF) | (word >> _HALF))
@@ -37,12 +37,12 @@ def _turned(words: Keys) -> Keys:
 class KeywordSummary(Counted):
     """Words with the number of queries under each; a conjunction gives one of its words.
 
-    A query that any object may match hangs under `UNIVERSAL`.
+    A query that any object may match is posted under `UNIVERSAL`.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.checked = 0  # objects asked about
+        self.checked = 0  # objects looked up
         self.dropped = 0  # of them, objects that none of the queries can match
 
     @property

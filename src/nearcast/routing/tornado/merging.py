@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.routing.tornado.a_grid import Cells
-from nearcast.routing.tornado.balance import Settings
 from nearcast.routing.tornado.cell_loads import CellLoads, shard_costs
 from nearcast.routing.tornado.decision import Move, rectangle
 from nearcast.routing.tornado.neighbours import mergeable_pairs
 from nearcast.routing.tornado.pieces import pieces_of
+from nearcast.routing.tornado.rebalance import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ class Deal:
     def cost_of_moves(self, source: int, target: int) -> NDArray[np.int64]:
         """[side, side]: what a cell of `source` adds to `moved` when it goes to `target`."""
         away = (self.begin != target).astype(np.int64) - (self.begin != source)
-        return self.loads.queries * away
+        added: NDArray[np.int64] = self.loads.queries * away
+        return added
 
     def handed(self, move: Move) -> Deal:
         """As it is after a move."""

@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.model.jit import njit
-from nearcast.routing.grid.survey import Numbers, RangeSurvey
+from nearcast.routing.grid.costs import ranges_of
+from nearcast.routing.grid.survey import Numbers, RegionSurvey
 from nearcast.routing.grid.table import GridTable, Pairs
 from nearcast.routing.tornado.a_grid import AGrid, Found
 from nearcast.routing.tornado.neighbour_search import neighbour_search
-from nearcast.routing.tornado.table import ranges_of
 
 
 def place_by_search(
-    table: GridTable, grid: AGrid, owners: NDArray[np.int32], survey: RangeSurvey
+    table: GridTable, grid: AGrid, owners: NDArray[np.int32], survey: RegionSurvey
 ) -> Pairs:
     """(rows, shards): all copies of subscriptions, by row, then shard, each once.
 

@@ -1,7 +1,7 @@
 """New bounds for a table: what lies outside of them is in border cells, and cannot be divided.
 
-Owners stay where they are as nearly as cells allow. Balance goes on by the new cells, once shards
-have told what these cost.
+Owners stay where they are as nearly as cells allow. Balance goes on with the new cells once shards
+have reported what these cost.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.kernels.ragged import frozen
+from nearcast.routing.arrays import Arrays
 from nearcast.routing.base import Sample
-from nearcast.routing.dkm.arrays import Arrays
+from nearcast.routing.grid.costs import object_cells
 from nearcast.routing.grid.table import GridTable, sealed
-from nearcast.routing.tornado.table import object_cells
 
 Bounds = NDArray[np.float64]  # minx, miny, maxx, maxy
 _SHARE = 0.1  # of objects that must lie outside
@@ -36,12 +36,12 @@ def outside(table: GridTable, objects: Sample) -> Arrays:
     return {"outside": np.array([count, len(x)]), "outside_box": box}
 
 
-def wanted_bounds(table: GridTable, told: Sequence[Arrays]) -> Bounds | None:
+def wanted_bounds(table: GridTable, reported: Sequence[Arrays]) -> Bounds | None:
     """Bounds that hold what lies outside too; None: it is not much."""
-    count, total = np.sum([t["outside"] for t in told], axis=0).tolist()
+    count, total = np.sum([t["outside"] for t in reported], axis=0).tolist()
     if count <= _SHARE * total:
         return None
-    boxes = np.array([t["outside_box"] for t in told if len(t["outside_box"])])
+    boxes = np.array([t["outside_box"] for t in reported if len(t["outside_box"])])
     low = np.minimum(table.bounds[:2], boxes[:, :2].min(axis=0))
     high = np.maximum(table.bounds[2:], boxes[:, 2:].max(axis=0))
     return np.concatenate([low, high])

@@ -10,14 +10,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.routing.assignment import assigned
 from nearcast.routing.tornado.a_grid import Cells, Partitions, cells_of
-from nearcast.routing.tornado.assignment import assigned
-from nearcast.routing.tornado.balance import Settings
 from nearcast.routing.tornado.cell_loads import CellLoads, Plan, plan_of, shard_costs
 from nearcast.routing.tornado.decision import NEW_PARTITIONS, Decision, Move, rectangle
 from nearcast.routing.tornado.initialization import initial_partitions
 from nearcast.routing.tornado.neighbours import used
 from nearcast.routing.tornado.pieces import pieces_of
+from nearcast.routing.tornado.rebalance import Settings
 
 
 def repartition(cells: Cells, shards: int, loads: CellLoads, settings: Settings) -> Plan | None:

@@ -1,4 +1,4 @@
-"""What an evaluator tells the routing layer about its load (Tornado 4.3): a few numbers."""
+"""What an evaluator reports to the routing layer about its load (Tornado 4.3): a few numbers."""
 
 from __future__ import annotations
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from nearcast.index.posting import UNIVERSAL
-from nearcast.kernels.ragged import frozen
-from nearcast.model.jit import njit
 from nearcast.routing.base import Sample
-from nearcast.routing.grid.survey import Numbers, RangeSurvey, Reals, Words
-from nearcast.routing.grid.table import GridTable, column_of, hooks, line_of, sealed
-from nearcast.routing.tornado.a_grid import Cells, Partitions, Ranges, cells_of
-from nearcast.routing.tornado.costs import Costs, cell_costs
+from nearcast.routing.grid.costs import sample_costs
+from nearcast.routing.grid.survey import Reals, RegionSurvey
+from nearcast.routing.grid.table import GridTable, sealed
+from nearcast.routing.tornado.a_grid import Cells, Partitions, cells_of
 from nearcast.routing.tornado.decision import Decision, cells_after
 from nearcast.routing.tornado.initialization import initial_partitions
 from nearcast.routing.tornado.uniform import uniform_partitions
 
 
 def tornado_table(
-    sample: Sample, survey: RangeSurvey, bounds: Reals, side: int, shards: int, each: int = 1
+    sample: Sample, survey: RegionSurvey, bounds: Reals, side: int, shards: int, each: int = 1
 ) -> GridTable:
     """Section 4.1 from a sample of objects and queries; an object costs `each` besides q_l."""
     table = space_table(sample, bounds, np.zeros((side, side), np.int32))
@@ -71,64 +67,3 @@ def with_partitions(table: GridTable, partitions: Partitions) -> GridTable:
 def after(table: GridTable, decision: Decision) -> GridTable:
     """The next version of a table: as it is when the moves of a decision are made."""
     return sealed(table._replace(cells=cells_after(table.cells, decision)))
-
-
-def sample_costs(table: GridTable, sample: Sample, survey: RangeSurvey, each: int) -> Costs:
-    """Equation (1) for every cell of the table, by a sample of objects and queries."""
-    columns, rows = object_cells(table, frozen(sample.x), frozen(sample.y))
-    owner = np.repeat(np.arange(len(survey.conjunction)), np.diff(survey.box_offsets))
-    return cell_costs(
-        len(table.cells),
-        columns,
-        rows,
-        _with_universal(sample),
-        ranges_of(table, frozen(survey.boxes)),
-        box_hooks(table, survey, frozen(owner)),
-        each,
-    )
-
-
-def _with_universal(sample: Sample) -> tuple[Numbers, Words]:
-    """The words of every object, and the one that queries for any object hang under."""
-    offsets = sample.word_offsets + np.arange(len(sample.word_offsets))
-    return offsets, np.insert(sample.words, sample.word_offsets[1:], UNIVERSAL)
-
-
-@njit
-def object_cells(t: GridTable, x: Reals, y: Reals) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """(columns, rows) of positions."""
-    columns, rows = np.empty(len(x), np.int32), np.empty(len(x), np.int32)
-    for i in range(len(x)):
-        columns[i], rows[i] = column_of(t, x[i]), line_of(t, y[i])
-    return columns, rows
-
-
-@njit
-def ranges_of(t: GridTable, boxes: Reals) -> Ranges:
-    """The cells that boxes touch."""
-    out = np.empty((len(boxes), 4), np.int32)
-    for i in range(len(boxes)):
-        out[i, 0], out[i, 1] = column_of(t, boxes[i, 0]), line_of(t, boxes[i, 1])
-        out[i, 2], out[i, 3] = column_of(t, boxes[i, 2]), line_of(t, boxes[i, 3])
-    return out
-
-
-@njit(lean=True)
-def _hooks(t: GridTable, s: RangeSurvey, row: int) -> tuple[int, int]:
-    """(first, stop) of the words in `s.words` that a subscription hangs under."""
-    return hooks(t, s.words, s.word_offsets[row], s.word_offsets[row + 1], s.conjunction[row])
-
-
-@njit
-def box_hooks(t: GridTable, s: RangeSurvey, owner: Numbers) -> tuple[Numbers, Words]:
-    """(offsets, words) that each box hangs under, those of the subscription it belongs to."""
-    offsets = np.zeros(len(owner) + 1, np.int64)
-    for b in range(len(owner)):
-        first, stop = _hooks(t, s, owner[b])
-        offsets[b + 1] = offsets[b] + max(stop - first, 1)
-    words = np.full(offsets[-1], UNIVERSAL)
-    for b in range(len(owner)):
-        first, stop = _hooks(t, s, owner[b])
-        for i in range(first, stop):
-            words[offsets[b] + i - first] = s.words[i]
-    return offsets, words

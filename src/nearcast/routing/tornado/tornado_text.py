@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nearcast.routing.base import Sample
 from nearcast.routing.grid.router import GridRouter
-from nearcast.routing.grid.survey import RangeSurvey, bounds_of
+from nearcast.routing.grid.survey import RegionSurvey, bounds_of
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.tornado.table import text_table
 
@@ -15,11 +15,10 @@ class TornadoText(GridRouter):
     name = "tornado-text"
     paper = "Tornado (Mahmood et al.)"
     about = "words dealt by hash, objects to the shards of all their words"
-    kinds = ("range",)
-    indexes = {"range": "pyramid"}  # noqa: RUF012 -- a constant of the class
 
     def prepare(
-        self, sample: Sample, survey: RangeSurvey, parameters: dict[str, float]
+        self, sample: Sample, survey: RegionSurvey, parameters: dict[str, float]
     ) -> GridTable:
-        """The sample only tells which word of a conjunction is the rarest."""
+        """The sample is only used to find the rarest word of a conjunction."""
+        del parameters  # it has none
         return text_table(sample, bounds_of(sample, survey), self.shards)

@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import ClassVar
 
 from nearcast.routing.base import Sample
-from nearcast.routing.grid.survey import RangeSurvey, bounds_of
+from nearcast.routing.grid.survey import RegionSurvey, bounds_of
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.tornado.router import Tornado
 from nearcast.routing.tornado.table import uniform_table
 
 
 class TornadoUniform(Tornado):
-    """An evaluator an equal part of the space, whatever lies there."""
+    """One equal part of the space per evaluator, whatever lies there."""
 
     name = "tornado-uniform"
-    about = "space cut into equal parts, one a shard"
+    about = "space cut into equal parts, one per shard"
     parameters: ClassVar[dict[str, float]] = {"side": 256.0}
 
     def prepare(
-        self, sample: Sample, survey: RangeSurvey, parameters: dict[str, float]
+        self, sample: Sample, survey: RegionSurvey, parameters: dict[str, float]
     ) -> GridTable:
-        """The sample only tells where the space ends."""
-        bounds = bounds_of(sample, survey)
+        """The sample is only used to find where the space ends."""
+        bounds = bounds_of(sample, survey, self.bounds)
         return uniform_table(sample, bounds, int(parameters["side"]), self.shards)

@@ -10,7 +10,7 @@
 | global adjustment: two strategies at once | `strategies` |
 
 `decisions` are data: what was decided and why, and the routing table that follows. A function here
-sees statistics and a table and gives new ones; it moves nothing. Who moves compares the owners in
+takes statistics and a table and returns new ones; it moves nothing. Shards compare the owners in
 the old table with those in the new one, so that a subscription that came after the statistics
 were taken moves as well. docs/papers/ps2stream.md says where we differ from the paper.
 """

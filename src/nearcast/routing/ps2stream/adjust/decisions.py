@@ -25,7 +25,6 @@ class Decision(NamedTuple):
     """What shall change, and why. `RETIRE` and `REPARTITION` are about all shards and cells."""
 
     kind: str
-    version: int  # the table that it is about
     origin: int  # the shard that gives
     target: int  # the shard that takes
     cells: Numbers  # row · side + column; whatever of them the origin owns
@@ -37,29 +36,18 @@ class Decision(NamedTuple):
     reason: str
 
 
-def told(decision: Decision) -> dict[str, Any]:
-    """A decision for people: a line of a log, or of `summary.json`."""
-    return {
-        "kind": decision.kind,
-        "version": decision.version,
-        "from": decision.origin,
-        "to": decision.target,
-        "cells": decision.cells.tolist(),
-        "words": len(decision.words),
-        "before": decision.before.tolist(),
-        "after": decision.after.tolist(),
-        "size": decision.size,
-        "steps": decision.steps,
-        "reason": decision.reason,
-    }
+def about_all(kind: str, before: Reals, after: Reals, why: str) -> Decision:
+    """A decision about all shards and cells."""
+    none, words = np.empty(0, np.int64), np.empty(0, np.uint64)
+    return Decision(kind, NOBODY, NOBODY, none, words, before, after, 0, 0, why)
 
 
 def apply(decision: Decision, table: GridTable) -> GridTable:
     """The table after a local decision; a global one leaves tables as they are.
 
-    Only owners change, and only from `origin` to `target` in the cells named: the words and counts
-    that say what a subscription hangs under stay, and so does what other shards own. A cell that
-    the origin does not own (any more) is left alone.
+    Only owners change, and only from `origin` to `target` in the cells named. The words and counts
+    that say what a subscription is posted under stay, and so does what other shards own. A cell
+    that the origin does not own (any more) is left alone.
     """
     if decision.kind not in (SPLIT, MERGE, MIGRATE):
         return table

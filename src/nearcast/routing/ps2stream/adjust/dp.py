@@ -2,9 +2,9 @@
 
 A(i, j), the most load that cells 1 to i have with a total size of at most j, is a step function of
 j. Only its steps are kept: at most as many as there are sizes up to P, and far fewer where sizes
-are large, so that bytes need no rounding to larger units. P, the upper bound that the paper asks
-for, is the size of GR's answer. Cells come in GR's order, so that what a step still lacks costs at
-least what the next cells cost, the last of them in part: a step that exceeds P by that is left
+are large, so that bytes need no rounding to larger units. P, the upper bound that the paper
+needs, is the size of GR's answer. Cells come in GR's order, so that what a step still lacks costs
+at least what the next cells cost, the last of them in part: a step that exceeds P by that is left
 out. Where the steps outgrow `limit`, GR's answer is given, marked as not exact: for the time and
 memory of DP the paper's own remedy is GR.
 """
@@ -31,7 +31,8 @@ LIMIT = 1 << 20  # steps computed in all: a twentieth of a second, while batches
 
 
 def dp(loads: Reals, sizes: Numbers, tau: float, seed: int = 0, limit: int = LIMIT) -> Selection:
-    """A set of the least size, GR's if that is one. `seed` is not used."""
+    """A set of the least size, GR's if that is one."""
+    del seed  # nothing is drawn by lot
     units, needed = whole(loads, tau)
     found = trivial(units, needed)
     if found is not None:

@@ -1,4 +1,4 @@
-"""What a shard says of its cells, from the objects of a batch and the subscriptions it holds."""
+"""What a shard reports of its cells, from the objects of a batch and its subscriptions."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.ragged import frozen, gather
 from nearcast.model.jit import njit
-from nearcast.routing.balance import Period, thinned
+from nearcast.routing.arrays import Arrays
 from nearcast.routing.base import Sample
-from nearcast.routing.dkm.arrays import Arrays
-from nearcast.routing.grid.cells import any_in, cells_at, hooked, summed
-from nearcast.routing.grid.survey import RangeSurvey
-from nearcast.routing.grid.table import GridTable, column_of, hooks, line_of, owner_in
+from nearcast.routing.grid.cells import any_in, cells_at, only_posting_words, summed
+from nearcast.routing.grid.costs import sample_costs
+from nearcast.routing.grid.live import Period
+from nearcast.routing.grid.survey import RegionSurvey
+from nearcast.routing.grid.table import GridTable, column_of, line_of, owner_in, posting_words
 from nearcast.routing.ps2stream.adjust.stats import (
     CellObjects,
     CellStats,
@@ -22,11 +23,11 @@ from nearcast.routing.ps2stream.adjust.stats import (
     Words,
     cell_objects,
 )
-from nearcast.routing.tornado.table import sample_costs
+from nearcast.routing.sampling import thinned
 
-SAMPLED = 4096  # objects that a shard tells of, at most
-# Objects that n_q is counted for, at most: few in a cell say little, for some hold words that very
-# many ask for.
+SAMPLED = 4096  # objects that a shard reports, at most
+# Objects that n_q is counted for, at most. A few per cell say little: some objects hold words that
+# very many subscriptions want.
 CHECKED = 65_536
 
 
@@ -35,11 +36,11 @@ def gather_cells(
 ) -> tuple[CellStats, CellObjects]:
     """One row for each cell where the shard saw an object or owns a subscription.
 
-    n_q of a row is the mean number of subscriptions that an object of the cell is held against: an
-    index reads only those under its words. `stored`: as in Definition 3, all that the cell holds.
-    Words, and objects with theirs, only of the `p` most loaded cells: Phase I looks at no other.
+    n_q of a row is the mean number of subscriptions that an object of the cell is checked against:
+    an index reads only those under its words. `stored`: as in Definition 3, all that the cell
+    holds. Only the `p` most loaded cells have words and objects: Phase I looks at no other.
     """
-    objects, held = period.objects, hooked(table, period.held)
+    objects, held = period.objects, only_posting_words(table, period.held)
     side = len(table.cells)
     at = cells_at(table, frozen(objects.x), frozen(objects.y))
     came = np.bincount(at, minlength=side * side).astype(np.float64)
@@ -71,7 +72,7 @@ def gather_cells(
     return stats, _sample(table, shard, objects, at, chosen)
 
 
-def _checks(table: GridTable, objects: Sample, held: RangeSurvey, cells: int) -> Reals:
+def _checks(table: GridTable, objects: Sample, held: RegionSurvey, cells: int) -> Reals:
     """The mean of q_l (equation 1 of Tornado) in each cell, by a sample; where it has no object,
     the mean of all."""
     sample, _ = thinned(objects, CHECKED)
@@ -87,23 +88,23 @@ def pack_cells(stats: CellStats, sample: CellObjects) -> Arrays:
     return {name: np.asarray(array) for name, array in stats._asdict().items()} | of_sample
 
 
-def unpack_cells(told: Arrays) -> tuple[CellStats, CellObjects]:
+def unpack_cells(reported: Arrays) -> tuple[CellStats, CellObjects]:
     """What `pack_cells` packed."""
     return (
-        CellStats(*(told[name].copy() for name in CellStats._fields)),
-        CellObjects(*(told[f"object_{name}"].copy() for name in CellObjects._fields)),
+        CellStats(*(reported[name].copy() for name in CellStats._fields)),
+        CellObjects(*(reported[f"object_{name}"].copy() for name in CellObjects._fields)),
     )
 
 
 def join_samples(samples: list[CellObjects]) -> CellObjects:
-    """The objects of all shards; each is told by one."""
+    """The objects of all shards; one shard reports each."""
     lengths = np.concatenate([np.diff(s.word_offsets) for s in samples])
     offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     words = np.concatenate([s.words for s in samples])
     return cell_objects(np.concatenate([s.cells for s in samples]), offsets, words)
 
 
-def sizes_of(survey: RangeSurvey) -> Numbers:
+def sizes_of(survey: RegionSurvey) -> Numbers:
     """About how many bytes each subscription is: a row, its words, its boxes."""
     return 64 + 8 * np.diff(survey.word_offsets) + 32 * np.diff(survey.box_offsets)
 
@@ -111,9 +112,9 @@ def sizes_of(survey: RangeSurvey) -> Numbers:
 def _sample(
     table: GridTable, shard: int, objects: Sample, at: Numbers, chosen: Numbers
 ) -> CellObjects:
-    """Objects in the chosen cells; of one that several shards see, the owner of `UNIVERSAL` tells.
+    """Objects in the chosen cells; if there are many, every n-th.
 
-    Of many, every n-th.
+    If several shards see an object, the owner of `UNIVERSAL` reports it.
     """
     rows = np.flatnonzero(np.isin(at, chosen))
     rows = rows[first_owner(table, frozen(at[rows])) == shard]
@@ -135,13 +136,13 @@ def first_owner(t: GridTable, cells: Numbers) -> Numbers:
 
 
 def _words(
-    table: GridTable, shard: int, s: RangeSurvey, sizes: Numbers, cells: Numbers, chosen: Numbers
+    table: GridTable, shard: int, s: RegionSurvey, sizes: Numbers, cells: Numbers, chosen: Numbers
 ) -> tuple[Numbers, Words, Numbers, Numbers]:
     """(offsets, words, subscriptions, bytes) by row of `cells`, for the chosen ones."""
     side = len(table.cells)
     wanted = np.zeros((side, side), bool)
     wanted.ravel()[chosen] = True
-    at, words, size = _hung(table, shard, s, sizes, wanted, frozen(summed(wanted)))
+    at, words, size = _posted(table, shard, s, sizes, wanted, frozen(summed(wanted)))
     order = np.lexsort((words, at))
     at, words, size = at[order], words[order], size[order]
     new = np.ones(len(at), bool)
@@ -155,11 +156,11 @@ def _words(
 
 
 @njit
-def counted(t: GridTable, shard: int, s: RangeSurvey, sizes: Numbers) -> tuple[Numbers, Numbers]:
+def counted(t: GridTable, shard: int, s: RegionSurvey, sizes: Numbers) -> tuple[Numbers, Numbers]:
     """[side, side]: subscriptions in each cell as far as `shard` owns it, and their sizes.
 
-    One counts in each cell that it touches, once a box. In a cell that is divided by text, it
-    counts where one of its hooks is the shard's.
+    One counts in each cell that it touches, once per box. In a cell that is divided by text, it
+    counts where the shard owns one of its posting words.
     """
     side = len(t.cells)
     held = np.zeros((side + 1, side + 1), np.int64)
@@ -203,7 +204,7 @@ def spread(out: Numbers) -> None:
 
 @njit
 def _add_text(
-    t: GridTable, shard: int, s: RangeSurvey, sizes: Numbers, held: Numbers, size: Numbers
+    t: GridTable, shard: int, s: RegionSurvey, sizes: Numbers, held: Numbers, size: Numbers
 ) -> None:
     """Count in the cells that are divided by text: whether a map concerns a row is found once."""
     maps = len(t.map_offsets) - 1
@@ -239,9 +240,9 @@ def _add_text(
 
 
 @njit(lean=True)
-def _concerns(t: GridTable, shard: int, s: RangeSurvey, row: int, cell: int) -> bool:
-    """Whether the shard owns a hook of a subscription, where the grid holds `cell`."""
-    first, stop = hooks(
+def _concerns(t: GridTable, shard: int, s: RegionSurvey, row: int, cell: int) -> bool:
+    """Whether the shard owns a posting word of a subscription, where the grid holds `cell`."""
+    first, stop = posting_words(
         t, s.words, s.word_offsets[row], s.word_offsets[row + 1], s.conjunction[row]
     )
     if first == stop:
@@ -253,15 +254,15 @@ def _concerns(t: GridTable, shard: int, s: RangeSurvey, row: int, cell: int) -> 
 
 
 @njit
-def _hung(
+def _posted(
     t: GridTable,
     shard: int,
-    s: RangeSurvey,
+    s: RegionSurvey,
     sizes: Numbers,
     wanted: NDArray[np.bool_],
     sums: Numbers,
 ) -> tuple[Numbers, Words, Numbers]:
-    """(cell, word, bytes) of each subscription and hook in the wanted cells, as the shard owns."""
+    """(cell, posting word, bytes) of each subscription in the wanted cells that the shard owns."""
     top, room = 0, 0
     cells, words, size = np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.int64)
     for fill in range(2):
@@ -270,7 +271,7 @@ def _hung(
             cells, words = np.empty(room, np.int64), np.empty(room, np.uint64)
             size = np.empty(room, np.int64)
         for row in range(len(s.conjunction)):
-            first, stop = hooks(
+            first, stop = posting_words(
                 t, s.words, s.word_offsets[row], s.word_offsets[row + 1], s.conjunction[row]
             )
             for b in range(s.box_offsets[row], s.box_offsets[row + 1]):

@@ -20,7 +20,8 @@ from nearcast.routing.ps2stream.adjust.selection import (
 
 
 def gr(loads: Reals, sizes: Numbers, tau: float, seed: int = 0) -> Selection:
-    """GS_1 ∪ … ∪ GS_t ∪ {g'} of the least size. `seed` is not used."""
+    """GS_1 ∪ … ∪ GS_t ∪ {g'} of the least size."""
+    del seed  # nothing is drawn by lot
     units, needed = whole(loads, tau)
     found = trivial(units, needed)
     if found is not None:

@@ -71,9 +71,7 @@ def _proposal(
         if len(words) == 0:
             return None
     before = loads_in(situation, settings)
-    decision = Decision(
-        kind, situation.version, origin, target, np.array([cell]), words, before, before, 0, 1, ""
-    )
+    decision = Decision(kind, origin, target, np.array([cell]), words, before, before, 0, 1, "")
     after = loads_after(situation, decision, settings)
     if not _lowers(before, after, origin, target, settings.slack):
         return None
@@ -106,7 +104,8 @@ def split_words(situation: Situation, cell: int, origin: int, settings: Settings
         settings.sigma,
     )
     sizes = np.bincount(parts, stats.word_size[mine], 2)
-    return words[parts == (1 if sizes[1] <= sizes[0] else 0)]
+    lighter: Words = words[parts == (1 if sizes[1] <= sizes[0] else 0)]
+    return lighter
 
 
 def _lowers(before: Reals, after: Reals, origin: int, target: int, slack: float) -> bool:

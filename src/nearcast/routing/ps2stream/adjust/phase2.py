@@ -49,7 +49,7 @@ def phase2(situation: Situation, origin: int, target: int, settings: Settings) -
         steps += chosen.steps
         mine = rows[chosen.cells] if chosen.reached else rows
         decision = Decision(
-            MIGRATE, situation.version, origin, target, stats.cells[mine], stats.words[:0],
+            MIGRATE, origin, target, stats.cells[mine], stats.words[:0],
             before, before, int(stats.size[mine].sum()), steps, "",
         )  # fmt: skip
         after = loads_after(situation, decision, settings)
@@ -61,7 +61,7 @@ def phase2(situation: Situation, origin: int, target: int, settings: Settings) -
 
 
 def _candidates(situation: Situation, origin: int, loads: Reals, below: float) -> Numbers:
-    """Rows of w_o's cells that have a load, but not so much that moving one turns the tables."""
+    """Rows of w_o's cells that have a load, but not so much that moving one overloads w_l."""
     held = situation.table.cells.ravel()[situation.stats[origin].cells]
     return np.flatnonzero((loads > 0) & (loads < below) & ((held == origin) | (held < 0)))
 

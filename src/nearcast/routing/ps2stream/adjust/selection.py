@@ -51,7 +51,7 @@ def whole(loads: Reals, tau: float) -> tuple[Reals, float]:
 
 
 def trivial(loads: Reals, tau: float) -> Selection | None:
-    """The answer where there is nothing to choose: nothing is asked for, or all is too little."""
+    """The answer where there is nothing to choose: τ is 0, or all cells together are too little."""
     none = np.empty(0, np.int64)
     if tau <= 0:
         return Selection(none, 0.0, 0, 0, True, True)

@@ -8,5 +8,6 @@ from nearcast.routing.ps2stream.adjust.selection import Numbers, Reals, Selectio
 
 
 def si(loads: Reals, sizes: Numbers, tau: float, seed: int = 0) -> Selection:
-    """The largest cells; of equal ones the first. `seed` is not used."""
+    """The largest cells; of equal ones the first."""
+    del seed  # nothing is drawn by lot
     return along(np.argsort(-sizes, kind="stable"), loads, sizes, tau)

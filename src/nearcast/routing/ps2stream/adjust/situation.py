@@ -20,14 +20,13 @@ from nearcast.routing.ps2stream.adjust.stats import (
     take,
     without,
     worker_load,
-    worker_loads,
 )
 from nearcast.routing.ps2stream.adjust.text import count_owners
 from nearcast.routing.ps2stream.adjust.touched import Touched, copies_at
 
 
 class Settings(NamedTuple):
-    """What a local adjustment can be told."""
+    """The settings of a local adjustment."""
 
     costs: Costs
     sigma: float = 1.5  # the most that L_max / L_min may be
@@ -37,7 +36,7 @@ class Settings(NamedTuple):
     seed: int = 0  # of RA
     slack: float = 0.0  # share by which Phase I may raise the total; the paper's is 0
     deeper: bool = False  # Phase I may split a part that is split already; not in the paper
-    discard: bool = False  # objects only go by words that subscriptions hang under (H2)
+    discard: bool = False  # objects only go by words that subscriptions are posted under (H2)
 
 
 class Situation(NamedTuple):
@@ -49,7 +48,6 @@ class Situation(NamedTuple):
     table: GridTable
     stats: list[CellStats]  # of each shard
     sample: CellObjects
-    version: int = 0  # of the table
     touched: Touched | None = None
 
 
@@ -84,11 +82,6 @@ def forecast(situation: Situation, decision: Decision, settings: Settings) -> li
         if decision.kind == SPLIT or owns(tables[held][0], 0, decision.target):
             _estimate(situation, decision, int(cell), tables[held], settings.discard, stats)
     return stats
-
-
-def loads_of(stats: list[CellStats], settings: Settings) -> Reals:
-    """The load of each shard."""
-    return worker_loads(stats, settings.costs)
 
 
 def load_at(situation: Situation, shard: int, settings: Settings) -> float:

@@ -1,4 +1,4 @@
-"""What shards say of their cells, and the loads that follow (Definitions 1 and 3).
+"""What shards report of their cells, and the loads that follow (Definitions 1 and 3).
 
 A shard gathers one row for each cell in which it holds a subscription or saw an object: counters
 that it adds to as objects and subscriptions come, and `held`, of which it keeps the mean over the
@@ -44,7 +44,7 @@ class CellStats(NamedTuple):
     deleted: Reals  # [n]
     size: Numbers  # [n] S_g, bytes of the subscriptions
     word_offsets: Numbers  # [n + 1]
-    words: Words  # that subscriptions of the cell hang under, ascending; UNIVERSAL among them
+    words: Words  # that subscriptions of the cell are posted under, ascending; UNIVERSAL among them
     word_held: Numbers  # how many under each; one under several words counts under each
     word_size: Numbers  # their bytes
 
@@ -55,13 +55,6 @@ class CellObjects(NamedTuple):
     cells: Numbers  # [n] ascending
     word_offsets: Numbers  # [n + 1]
     words: Words
-
-
-def no_stats() -> CellStats:
-    """A shard that has nothing."""
-    none, zero = np.empty(0, np.int64), np.empty(0)
-    first, words = np.zeros(1, np.int64), np.empty(0, np.uint64)
-    return CellStats(none, zero, zero, zero, zero, none, first, words, none, none)
 
 
 def cell_objects(cells: Numbers, word_offsets: Numbers, words: Words) -> CellObjects:

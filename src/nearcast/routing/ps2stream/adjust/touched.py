@@ -1,12 +1,13 @@
-"""How many copies of its updates each shard gets by a table: what a migration adds is foreseen.
+"""How many copies of updates a table sends to each shard, to foresee what a migration adds.
 
 A subscription is sent once to each shard that owns any of the cells it touches (Definition 1 counts
-requests *sent*), so who gives one cell away mostly keeps what lies in it, and who takes it gets all
-of that anew. Rows of cells cannot tell: in them a subscription counts in each of its cells.
+requests *sent*). So a shard that gives a cell away mostly keeps the subscriptions in it, and the
+shard that takes the cell gets all of them anew. Rows of cells cannot show this: in them a
+subscription counts in each of its cells.
 
 An Euler histogram can. It counts who touches a cell, both of two neighbours, and all four around a
 corner; over the cells of a shard, cells - neighbours + corners is 1 for each subscription whose
-cells there hang together (the Euler characteristic), and more where they are in several parts.
+cells there are connected (the Euler characteristic), and more where they are in several parts.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 
 from nearcast.index.posting import UNIVERSAL
 from nearcast.model.jit import njit
-from nearcast.routing.grid.survey import RangeSurvey
-from nearcast.routing.grid.table import GridTable, column_of, hooks, line_of, owner_in
+from nearcast.routing.grid.survey import RegionSurvey
+from nearcast.routing.grid.table import GridTable, column_of, line_of, owner_in, posting_words
 from nearcast.routing.ps2stream.adjust.gather import add_corners, spread
 from nearcast.routing.ps2stream.adjust.stats import CellStats, Costs, Numbers, Reals
 
@@ -44,7 +45,7 @@ def touched_of(
 
 def copies_at(table: GridTable, stats: CellStats, counts: Numbers, shard: int) -> float:
     """Updates that a table sends to a shard. Of a cell divided by text it gets the share that its
-    row tells."""
+    row gives."""
     share = (table.cells == shard).astype(np.float64)
     rows = np.flatnonzero(table.cells.ravel()[stats.cells] < 0)
     cells = stats.cells[rows]
@@ -65,13 +66,13 @@ def _both(share: Reals, axis: int) -> Reals:
 
 
 @njit
-def touched_by(t: GridTable, shard: int, s: RangeSurvey) -> NDArray[np.int64]:
-    """Counts of `Touched`, of the subscriptions that this shard and no other tells of: the owner
-    of their first word in their first cell."""
+def touched_by(t: GridTable, shard: int, s: RegionSurvey) -> NDArray[np.int64]:
+    """Counts of `Touched`, of the subscriptions that only this shard reports: it owns their first
+    word in their first cell."""
     side = len(t.cells)
     out = np.zeros((4, side + 1, side + 1), np.int64)
     for row in range(len(s.conjunction)):
-        first, stop = hooks(
+        first, stop = posting_words(
             t, s.words, s.word_offsets[row], s.word_offsets[row + 1], s.conjunction[row]
         )
         word = s.words[first] if first < stop else UNIVERSAL

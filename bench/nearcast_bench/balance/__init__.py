@@ -1,0 +1,1 @@
+"""A hot spot that jumps, with and without live balance."""

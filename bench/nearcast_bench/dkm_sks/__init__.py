@@ -1,0 +1,1 @@
+"""The experiments of DkM-SKS (section 5)."""

@@ -1,0 +1,1 @@
+"""What the whole pipeline reaches with many range subscriptions."""

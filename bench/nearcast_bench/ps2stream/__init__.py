@@ -1,0 +1,1 @@
+"""The experiments of PS2Stream (section VI)."""

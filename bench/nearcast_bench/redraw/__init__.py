@@ -1,0 +1,1 @@
+"""The plots of stored results, drawn again without running anything."""

@@ -1,0 +1,1 @@
+"""The experiments of Tornado (section 5)."""

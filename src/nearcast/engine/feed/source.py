@@ -1,0 +1,160 @@
+"""The feed: batches of splits, planned ahead or as they come, as a Spark streaming source.
+
+`feed/N` in the checkpoint lists the splits of batch N. Once written it never changes, so a repeated
+batch reads the same bytes. The offset of the stream is the number of batches read. Names of spooled
+files are relative to the checkpoint; `engine.feed.places` says where logs are found after a move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+
+from nearcast.engine.feed import places
+from nearcast.engine.files import sync_file, sync_folder, write_atomic
+from nearcast.engine.formats import FORMAT, refused
+from nearcast.wire.named_kinds import named_kinds
+from nearcast.wire.split import Split
+
+SCHEMA = "split binary"
+
+
+class Planned(msgspec.Struct):
+    """What the file of a batch holds."""
+
+    checkpoint_format: int
+    checkpoint: str  # where the checkpoint was then
+    splits: list[Split]
+
+
+class Feed:
+    """The folder of planned batches."""
+
+    def __init__(self, checkpoint: Path, kinds: Iterable[str] = ()) -> None:
+        """`kinds`: those that route no objects before their first subscription, if any."""
+        self.checkpoint = checkpoint.resolve()
+        self.folder = checkpoint / "feed"
+        self._kinds = tuple(kinds)
+        self._in_use: set[str] | None = None
+
+    def with_kinds(self, splits: list[Split]) -> list[Split]:
+        """The splits of the next batch, with the kinds in use by then; once per batch, in order."""
+        if not self._kinds:
+            return splits
+        if self._in_use is None:
+            before = len(self) - 1
+            then = self.read(before)[0].kinds if before >= 0 else ()
+            self._in_use = set(self._kinds if then is None else then)
+        for split in splits:
+            self._in_use |= named_kinds(split, set(self._kinds) - self._in_use)
+        kinds = tuple(name for name in self._kinds if name in self._in_use)
+        return [msgspec.structs.replace(split, kinds=kinds) for split in splits]
+
+    def _path(self, batch: int) -> Path:
+        return self.folder / f"{batch:012d}.json"
+
+    def __len__(self) -> int:
+        """Batches planned: up to the first that is missing."""
+        n = 0
+        while self.has(n):
+            n += 1
+        return n
+
+    def has(self, batch: int) -> bool:
+        """Whether `batch` is planned."""
+        return self._path(batch).exists()
+
+    def add(self, batch: int, splits: list[Split]) -> None:
+        """Plan a batch. What was copied to the spool for it is on the disk first."""
+        here = self.checkpoint
+        named = [places.written(here, split) for split in splits]
+        spooled = {n for s in named for n in (s.path, s.lines) if n and not Path(n).is_absolute()}
+        for name in spooled:
+            sync_file(here / name)
+        for folder in {(here / name).parent for name in spooled}:
+            sync_folder(folder)
+        write_atomic(self._path(batch), msgspec.json.encode(Planned(FORMAT, str(here), named)))
+
+    def cut(self, batch: int) -> None:
+        """Forget `batch` and all after it: a crash left them while they were being planned."""
+        for path in self.folder.glob("*.json"):
+            if path.stem.isdigit() and int(path.stem) >= batch:
+                path.unlink()
+
+    def read(self, batch: int, watched: Collection[Path] = ()) -> list[Split]:
+        """The splits of a batch, with paths as they are now (`watched`: see `places.found`)."""
+        path = self._path(batch)
+        try:
+            planned = msgspec.json.decode(path.read_bytes(), type=Planned)
+        except msgspec.ValidationError:
+            raise refused(path, "1 or damaged") from None
+        if planned.checkpoint_format != FORMAT:
+            raise refused(path, planned.checkpoint_format)
+        then = Path(planned.checkpoint)
+        return [places.read(self.checkpoint, then, split, watched) for split in planned.splits]
+
+
+class _Piece(InputPartition):
+    def __init__(self, number: int, split: bytes) -> None:
+        super().__init__(None)
+        self.number = number
+        self.split = split
+
+
+class _Reader(DataSourceStreamReader):
+    def __init__(self, folder: str) -> None:
+        self.feed = Feed(Path(folder))
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 -- Spark's name
+        return {"batch": 0}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """One planned batch at a time: a micro-batch is a batch of the plan."""
+        del limit  # a batch of the plan is the limit
+        batch = int(start["batch"])
+        return {"batch": batch + 1} if self.feed.has(batch) else start
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        pieces: list[InputPartition] = []
+        for batch in range(int(start["batch"]), int(end["batch"])):
+            for split in self.feed.read(batch):
+                pieces.append(_Piece(len(pieces), msgspec.msgpack.encode(split)))
+        return pieces
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, _Piece)
+        row = msgspec.msgpack.encode((partition.number, partition.split))
+        yield pa.RecordBatch.from_pydict({"split": pa.array([row], pa.binary())})
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing to give back: the feed is kept."""
+
+
+class FeedSource(DataSource):
+    """`spark.readStream.format("nearcast-feed").option("checkpoint", folder)`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """As Spark knows it."""
+        return "nearcast-feed"
+
+    def schema(self) -> str:
+        """One row per split."""
+        return SCHEMA
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
+        """The reader on the driver."""
+        del schema  # there is one only
+        return _Reader(self.options["checkpoint"])
+
+
+def read_row(row: bytes) -> tuple[int, Split]:
+    """(number in the batch, split) of a row of the source."""
+    number, data = msgspec.msgpack.decode(row, type=tuple[int, bytes])
+    return number, msgspec.msgpack.decode(data, type=Split)

@@ -1,0 +1,1 @@
+"""Routing versions, plans, moves of subscriptions, and when loads call for them."""

@@ -1,0 +1,178 @@
+"""The TOML file of `nearcast run`: the options of a run, and where its events come from and go.
+
+Options are those of `engine.options.run_options`; only places (checkpoint, sources, sinks) are
+particular to the file.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nearcast.engine.options.effects import check
+from nearcast.engine.options.run_options import (
+    FOLDER,
+    OPTIONS,
+    STREAM,
+    RunOptions,
+    in_toml,
+    suggest,
+)
+from nearcast.model.errors import NearcastError, brief
+
+
+class StateTable(msgspec.Struct, forbid_unknown_fields=True):
+    """`[state]`, less its options."""
+
+    checkpoint: str  # folder of the checkpoint
+
+
+class FolderSource(msgspec.Struct, tag_field="type", tag="folder", forbid_unknown_fields=True):
+    """`[[source]]` type = "folder": files that appear and grow."""
+
+    path: str  # the folder
+
+
+class SparkSource(msgspec.Struct, tag_field="type", tag="spark", forbid_unknown_fields=True):
+    """`[[source]]` type = "spark": any streaming format that Spark reads, such as kafka."""
+
+    format: str  # as Spark names it
+    options: dict[str, str] = {}  # of that format
+    schema: str | None = None  # as SQL declares columns, where the format needs one
+    path: str | None = None  # for formats that read files
+
+
+class FilesSink(msgspec.Struct, tag_field="type", tag="files", forbid_unknown_fields=True):
+    """`[[sink]]` type = "files": notifications and rejects in a folder, each exactly once."""
+
+    path: str  # the folder
+
+
+class ConsoleSink(msgspec.Struct, tag_field="type", tag="console", forbid_unknown_fields=True):
+    """`[[sink]]` type = "console": notifications on standard output as well."""
+
+
+class _Places(msgspec.Struct, forbid_unknown_fields=True):
+    """What the file says besides the options."""
+
+    state: StateTable
+    source: list[FolderSource | SparkSource]
+    sink: list[FilesSink | ConsoleSink]
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The whole file."""
+
+    options: RunOptions
+    checkpoint: str
+    source: list[FolderSource | SparkSource]
+    files: FilesSink
+    console: bool  # notifications on standard output as well
+
+
+# Options that are keys of tables, by table; the format belongs to sinks of type files alone.
+_OPTIONS = {
+    table: [n for n, o in OPTIONS.items() if o.table == table and not o.whole]
+    for table in ("run", "state", "sink")
+}
+_KEYS: dict[str, list[str]] = {
+    "run": _OPTIONS["run"],
+    "state": [*StateTable.__struct_fields__, *_OPTIONS["state"]],
+}
+_ENTRIES: dict[str, dict[Any, list[str]]] = {  # of a list of tables, by their type
+    "source": {
+        "folder": ["type", *FolderSource.__struct_fields__],
+        "spark": ["type", *SparkSource.__struct_fields__],
+    },
+    "sink": {
+        "files": ["type", *FilesSink.__struct_fields__, *_OPTIONS["sink"]],
+        "console": ["type", *ConsoleSink.__struct_fields__],
+    },
+}
+_TABLES = list(dict.fromkeys([*(o.table for o in OPTIONS.values()), *_Places.__struct_fields__]))
+
+
+def load_config(path: str) -> Config:
+    """Read and check a config file; relative paths in it are relative to the file."""
+    try:
+        data = tomllib.loads(Path(path).read_text())
+    except OSError as error:
+        raise NearcastError(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise NearcastError(f"{path}: not valid TOML: {error}") from error
+    try:
+        return _config(data, Path(path).resolve().parent)
+    except (NearcastError, msgspec.ValidationError) as error:
+        raise NearcastError(f"{path}: {error}") from error
+
+
+def _config(data: dict[str, Any], base: Path) -> Config:
+    _refuse_unknown(data)
+    named = _take_options(data)
+    places = msgspec.convert(data, _Places)
+    folders = [s for s in places.source if isinstance(s, FolderSource)]
+    streams = [s for s in places.source if isinstance(s, SparkSource)]
+    if not places.source or len(streams) > 1 or (folders and streams):
+        raise NearcastError("give one or more folder sources, or one spark source")
+    files = [s for s in places.sink if isinstance(s, FilesSink)]
+    if len(files) != 1:
+        raise NearcastError("give exactly one [[sink]] of type files")
+    options = RunOptions.of(named)
+    check(options, STREAM if streams else FOLDER)
+    console = len(places.sink) > len(files)
+    if console and options.format != "jsonl":
+        raise NearcastError(
+            "[[sink]] of type console has no effect: it prints JSON lines, and format is "
+            f"{options.format}; leave it out, or use format jsonl"
+        )
+    for folder in folders:
+        folder.path = str(base / folder.path)
+    files[0].path = str(base / files[0].path)
+    checkpoint = str(base / places.state.checkpoint)
+    return Config(options, checkpoint, places.source, files[0], console)
+
+
+def _refuse_unknown(data: dict[str, Any]) -> None:
+    """Refuse tables and keys that do not exist, with the nearest that does."""
+    for table, given in data.items():
+        if table not in _TABLES:
+            raise NearcastError(f"[{table}]: there is no such table; {suggest(table, _TABLES)}")
+        if table in _ENTRIES:
+            for entry in given if isinstance(given, list) else []:
+                known = _ENTRIES[table].get(entry.get("type")) if isinstance(entry, dict) else None
+                if known is not None:  # else `_Places` says what is wrong
+                    _refuse_keys(f"[[{table}]]", entry, known)
+        elif table in _KEYS:
+            if not isinstance(given, dict):
+                raise NearcastError(f"[{table}]: {brief(given)} is not a table")
+            _refuse_keys(f"[{table}]", given, _KEYS[table])
+
+
+def _refuse_keys(where: str, given: dict[str, Any], known: list[str]) -> None:
+    for key in given:
+        if key in known:
+            continue
+        if key in OPTIONS:
+            raise NearcastError(f"{where} {key}: it belongs to {in_toml(key)}")
+        raise NearcastError(f"{where} {key}: there is no such key; {suggest(key, known)}")
+
+
+def _take_options(data: dict[str, Any]) -> dict[str, Any]:
+    """The options by name; they are taken out of the tables."""
+    named = {n: data.pop(o.table) for n, o in OPTIONS.items() if o.whole and o.table in data}
+    sinks = data.get("sink")
+    for table, entries in (
+        ("run", [data.pop("run", {})]),
+        ("state", [data.get("state", {})]),
+        ("sink", sinks if isinstance(sinks, list) else []),
+    ):
+        for entry in entries:
+            for name in _OPTIONS[table]:
+                if isinstance(entry, dict) and name in entry:
+                    named[name] = entry.pop(name)
+    return named

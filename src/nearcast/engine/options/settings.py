@@ -1,0 +1,192 @@
+"""Settings of a run: what may differ between runs, and what a checkpoint is bound to."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from nearcast.engine.files import write_atomic
+from nearcast.engine.formats import FIELD, FORMAT, check_format
+from nearcast.engine.options.run_options import DEFAULTS, RunOptions, checked, suggest
+from nearcast.kinds import Kind, kinds_of
+from nearcast.kinds.strategies import Strategy, choose
+from nearcast.model.errors import NearcastError
+from nearcast.model.space import Space
+from nearcast.model.standing import Needs
+from nearcast.routing import ROUTERS
+from nearcast.routing.balance import Balance
+from nearcast.wire.kind import needs_of
+
+STORED = Needs.COUNTS | Needs.RANK | Needs.FIELDS
+"""What objects must carry to be retained."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that decides what a run does. Frozen: a run never changes its mind."""
+
+    space: Space = Space.GEOGRAPHIC
+    shards: int = 2
+    strategies: dict[str, str] = field(default_factory=dict)  # kind: router or router+index
+    bounds: tuple[float, float, float, float] | None = None  # a hint, never a filter
+    order: str = "time"  # time: a replayed log; arrival: a live stream
+    changes: str = "every"  # every, net
+    format: str = "jsonl"  # jsonl, parquet
+    lateness_ms: int = DEFAULTS["lateness_ms"]  # of ends, for late objects (arrival)
+    balance: Balance = Balance()  # noqa: RUF009 -- frozen
+    plan: dict[str, float] = field(default_factory=dict)  # parameters of plans, by name
+    warmup: int = 0  # objects that a plan is made from; 0: the usual number
+    mail: str = ""  # folder for objects by reference, where all run on one machine; empty: none
+    only: tuple[str, ...] = ()  # kinds of query that are taken; none: all
+    plugins: tuple[str, ...] = ()  # modules that bring more kinds of query (`nearcast.kinds`)
+    retain_ms: int = 0  # how far back objects are retained; 0: none, FOREVER: all
+    store: str = DEFAULTS["store"]  # what retained objects rest in (`nearcast.objects`)
+    arena: str = ""  # folder for the indexes, on each machine; empty: shared memory or /tmp
+
+    def __post_init__(self) -> None:
+        """Refuse nonsense with a line that says what to write."""
+        for name in _OPTIONS:
+            if getattr(self, name) != DEFAULTS[name]:
+                object.__setattr__(self, name, checked(name, getattr(self, name)))
+        if self.order not in ("time", "arrival"):
+            raise NearcastError(f"order: {self.order!r}; use time or arrival")
+        chosen = self.chosen
+        object.__setattr__(self, "strategies", {k: s.name for k, s in chosen.items()})
+        parameters = {n for s in chosen.values() for n in s.router.parameters}
+        if unknown := sorted(set(self.plan) - parameters):
+            none = "there are none: these strategies make no plan"
+            there = suggest(unknown[0], sorted(parameters)) if parameters else none
+            raise NearcastError(f"plan: no parameter {unknown[0]!r}; {there}")
+        if self.balance.on and not any(s.router.balances for s in chosen.values()):
+            able = [
+                f"{name}={router}"
+                for name, kind in self.kinds.items()
+                for router in kind.routers
+                if ROUTERS[router].balances
+            ]
+            raise NearcastError(
+                f"balance: {self.balance.mode} needs a strategy that can balance, such as "
+                f"{able[0]}; there are {', '.join(able)}"
+            )
+
+    @staticmethod
+    def of(options: RunOptions, order: str = "time") -> Settings:
+        """The settings of a run with these options."""
+        return Settings(
+            space=Space(options.space),
+            order=order,
+            balance=Balance.from_json(options.balance_settings()),
+            only=options.kinds,
+            retain_ms=options.retain_ms(order),
+            **{name: getattr(options, name) for name in _OPTIONS},
+        )
+
+    @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """The kinds of query that this run takes."""
+        return kinds_of(self.plugins, self.only)
+
+    @property
+    def chosen(self) -> dict[str, Strategy]:
+        """The strategy of each kind."""
+        return choose(self.strategies, self.kinds)
+
+    @property
+    def kinds_to_find(self) -> tuple[str, ...]:
+        """The kinds whose first subscription changes where objects go, or what they carry.
+
+        None where all strategies send every object to every shard and no kind needs more of it.
+        """
+        selective = any(s.router.selective for s in self.chosen.values())
+        return tuple(self.kinds) if selective or needs_of(self.kinds) else ()
+
+    @property
+    def stored(self) -> Needs:
+        """What objects must carry to be retained, if they are."""
+        return STORED if self.retain_ms else Needs.NOTHING
+
+    @property
+    def grace_ms(self) -> int:
+        """How long after its end a subscription may still see a late object."""
+        return self.lateness_ms if self.order == "arrival" else 0
+
+    @property
+    def in_object_order(self) -> bool:
+        """Whether matches of a batch are reported in the order of its objects.
+
+        JSON lines are read as a log. Parquet is a table, whose rows have no order; neighbours are
+        then matched one after the other, and their ids need half the room.
+        """
+        return self.format != "parquet"
+
+    def to_json(self) -> dict[str, Any]:
+        """As `from_json` reads it."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return values | {"space": str(self.space), "balance": self.balance.to_json()}
+
+    @staticmethod
+    def from_json(values: dict[str, Any]) -> Settings:
+        """The settings that `to_json` gave."""
+        bounds = values.get("bounds")
+        known = values | {
+            "space": Space(values["space"]),
+            "bounds": tuple(bounds) if bounds else None,
+            "balance": Balance.from_json(values.get("balance", {})),
+            "only": tuple(values.get("only", ())),
+        }
+        return Settings(**known)
+
+    def arena_root(self) -> Path:
+        """Where this machine keeps indexes: shared memory if there is much of it, else disk."""
+        if self.arena:
+            return Path(self.arena)
+        memory = Path("/dev/shm")
+        try:
+            free = os.statvfs(memory)
+            if os.access(memory, os.W_OK) and free.f_bavail * free.f_frsize > 2**32:
+                return memory / f"nearcast-{os.getuid()}"
+        except OSError:
+            pass
+        return Path(tempfile.gettempdir()) / "nearcast-arenas"
+
+
+# Settings that are options as they stand.
+_OPTIONS = (
+    "bounds", "shards", "strategies", "changes", "format", "warmup", "plan", "lateness_ms", "arena",
+    "plugins", "store",
+)  # fmt: skip
+
+# What a checkpoint is bound to: its state means something else under other values.
+BOUND = ("space", "shards", "strategies", "order", "lateness_ms")
+
+
+def check_bound(settings: Settings, folder: Path) -> None:
+    """Write the settings into a new checkpoint; refuse one that was made with others."""
+    path = folder / "settings.json"
+    now = settings.to_json()
+    if path.exists():
+        try:
+            then = json.loads(path.read_text())
+        except ValueError as error:
+            raise NearcastError(f"{path}: not a nearcast checkpoint ({error})") from error
+        if not isinstance(then, dict):
+            raise NearcastError(f"{path}: not a nearcast checkpoint (it holds no settings)")
+        check_format(path, then)
+        other = [n for n in BOUND if then.get(n) != json.loads(json.dumps(now[n]))]
+        if other:
+            said = "; ".join(f"{n} was {then.get(n)!r}, now {now[n]!r}" for n in other)
+            raise NearcastError(
+                f"{folder}: this checkpoint was made with other settings ({said}); "
+                "use those, or another --checkpoint"
+            )
+        return
+    # A hidden file is what a crash in this very function leaves.
+    if folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir()):
+        raise NearcastError(f"{folder}: not empty, and not a nearcast checkpoint")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, json.dumps({FIELD: FORMAT} | now, indent=1).encode())

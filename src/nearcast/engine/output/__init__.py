@@ -1,0 +1,1 @@
+"""What a run writes: notifications, rejects, reports, the summary, a picture."""

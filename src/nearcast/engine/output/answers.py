@@ -1,0 +1,97 @@
+"""Answers: what all shards found for the asks of a batch, merged and written by the sink.
+
+Each shard writes its parts into the checkpoint (`shard/step.py`). The sink reads them, merges them
+as their kinds say (`kinds.answers`) and writes one file of notifications for the batch. It makes
+the same bytes each time, so a repeated batch writes the same file again.
+"""
+
+from __future__ import annotations
+
+import io
+import uuid
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nearcast.engine.files import inside, write_atomic
+from nearcast.engine.options.settings import Settings
+from nearcast.wire.asks import asks_with
+from nearcast.wire.notifications import answers_schema
+from nearcast.wire.tables import from_bytes, to_bytes
+
+__all__ = ["Parts", "write_answers", "write_parts"]
+
+_KEPT = 3  # batches that files of parts outlive, so that late repeats find them
+
+
+class Parts(msgspec.Struct):
+    """What one shard found for the asks of a batch."""
+
+    asks: dict[str, memoryview]  # by kind
+    parts: dict[str, list[bytes]]  # by kind, for each ask
+
+
+def write_parts(
+    checkpoint: Path,
+    batch: int,
+    shard: int,
+    asks: dict[str, pa.RecordBatch],
+    parts: dict[str, list[bytes]],
+) -> str:
+    """A new file in the checkpoint; its name."""
+    name = f"{batch:012d}-{shard:04d}-{uuid.uuid4().hex[:12]}.bin"
+    path = checkpoint / "answers" / name
+    found = Parts({kind: to_bytes(table) for kind, table in asks.items()}, parts)
+    write_atomic(path, msgspec.msgpack.encode(found))
+    return inside(checkpoint, path)
+
+
+def write_answers(
+    settings: Settings, checkpoint: Path, out: Path, batch: int, names: list[str]
+) -> None:
+    """Merge the parts of a batch into its file of answers."""
+    if not names:
+        return
+    decoder = msgspec.msgpack.Decoder(Parts)
+    found = [decoder.decode((checkpoint / name).read_bytes()) for name in names]
+    answers = []
+    for kind, data in found[0].asks.items():
+        definition = settings.kinds[kind]
+        merge = definition.answers
+        assert merge is not None
+        for n, ask in enumerate(from_bytes(data, asks_with(definition)).to_pylist()):
+            body = merge.merge(ask, [f.parts[kind][n] for f in found])
+            answers.append((ask["time"] if settings.order == "time" else 0, ask["pos"], ask, body))
+    answers.sort(key=lambda answer: answer[:2])
+    path = out / "notifications" / f"b{batch:08d}-answers.{settings.format}"
+    lines = [
+        b'{"id":"' + ask["id"] + b'","event":"answer","time":%d,' % ask["time"] + body + b"}\n"
+        for _, _, ask, body in answers
+    ]
+    write_atomic(path, b"".join(lines) if settings.format == "jsonl" else _table(lines))
+    for old in (checkpoint / "answers").iterdir():
+        if not old.name.startswith(".") and int(old.name[:12]) <= batch - _KEPT:
+            old.unlink(missing_ok=True)
+
+
+class _Answer(msgspec.Struct):
+    id: str
+    event: str
+    time: int
+    objects: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def _table(lines: list[bytes]) -> bytes:
+    """Answers as Parquet; what they found is JSON text, as `meta` is."""
+    read = [msgspec.json.decode(line, type=_Answer) for line in lines]
+    rows = [(a.id, a.event, a.time, bytes(a.objects).decode()) for a in read]
+    schema = answers_schema()
+    columns = [
+        pa.array(column, field.type)
+        for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+    ]
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(columns, schema=schema), file)
+    return file.getvalue()

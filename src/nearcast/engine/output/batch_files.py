@@ -1,0 +1,152 @@
+"""Idempotent file sinks: shards write under temporary names, the driver renames by batch."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import uuid
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from nearcast.engine.files import make_folder, sync_folder
+from nearcast.model.errors import NearcastError
+from nearcast.wire.kind import Kinds
+from nearcast.wire.notifications import Reported, render, tabulate, write_rows
+
+TEMPORARY = "_tmp"
+
+
+def kinds_of(rejects: pa.RecordBatch) -> dict[str, int]:
+    """How many were refused for which field; `line`: it could not be read as an event."""
+    found = pc.extract_regex(rejects["reason"], r"^(?P<field>[a-z_]+(?:\.[a-z_]+)*)[^ ]*:")
+    counts = pc.value_counts(pc.struct_field(found, "field").fill_null("line"))
+    return {row["values"]: row["counts"] for row in counts.to_pylist()}
+
+
+class BatchFiles:
+    """The files of one shard and batch. Nothing is visible until `commit` renames it."""
+
+    def __init__(self, out: Path, format_: str, batch: int, shard: int, kinds: Kinds) -> None:
+        self.kinds = kinds
+        self.out, self.format = out, format_
+        self.name = f"b{batch:08d}-s{shard:04d}"
+
+    def _temporary(self) -> Path:
+        folder = self.out / TEMPORARY
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder / f"{self.name}-{uuid.uuid4().hex[:12]}"
+
+    def notifications(
+        self, parts: Iterable[Reported], ranks: dict[str, NDArray[np.int64]] | None = None
+    ) -> dict[str, str]:
+        """Write notifications as they come; {final name: temporary path}, nothing if none do.
+
+        With `ranks`, by kind the place of each of its objects in the batch, lines of all kinds are
+        written in the order of the objects.
+        """
+        some = (part for part in parts if len(part.changes))
+        for first in some:
+            with explained(self.out):
+                path = self._temporary()
+                self._write(itertools.chain([first], some), path, ranks)
+            return {f"notifications/{self.name}.{self.format}": str(path)}
+        return {}
+
+    def _write(
+        self, parts: Iterable[Reported], path: Path, ranks: dict[str, NDArray[np.int64]] | None
+    ) -> None:
+        if self.format == "parquet":
+            write_rows(tabulate(parts, self.kinds), path, self.kinds)
+            return
+        with path.open("wb") as file:
+            if ranks is not None:
+                file.writelines(_by_object(parts, ranks))
+            else:
+                for part in parts:
+                    file.write(np.ascontiguousarray(render(part)).data)
+            _sync(file)
+
+    def rejects(self, table: pa.RecordBatch) -> dict[str, str]:
+        """Write rejects as JSON lines: file, line, reason, and the beginning of the event."""
+        if table.num_rows == 0:
+            return {}
+        rows = [
+            {k: r[k] for k in ("file", "line", "reason", "event")}
+            for r in sorted(table.to_pylist(), key=lambda r: r["pos"])
+        ]
+        with explained(self.out):
+            path = self._temporary()
+            with path.open("wb") as file:
+                file.write(msgspec.json.Encoder().encode_lines(rows))
+                _sync(file)
+        return {f"rejected/{self.name}.jsonl": str(path)}
+
+
+def _by_object(parts: Iterable[Reported], ranks: dict[str, NDArray[np.int64]]) -> list[bytes]:
+    """Lines in the order of the objects that caused them, those of one part as they are."""
+    lines: list[bytes] = []
+    places = []
+    for part in parts:
+        lines += render(part).tobytes().splitlines(keepends=True)
+        places.append(ranks[part.kind.name][part.changes.order])
+    return [lines[i] for i in np.argsort(np.concatenate(places), kind="stable").tolist()]
+
+
+def _sync(file: BinaryIO) -> None:
+    """Have all bytes of a file on the disk, also those that Python still holds."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+class explained:  # noqa: N801 -- reads as a word in `with explained(...)`
+    """Turns a full disk into one clear line; the state is untouched, the batch can be repeated."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+
+    def __enter__(self) -> None:
+        """Nothing to prepare."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """Name the folder and what to do."""
+        if isinstance(error, OSError):
+            raise NearcastError(
+                f"cannot write to {self.out}: {_brief(error)}; make room and run the same "
+                "command again, it goes on where it stopped"
+            ) from error
+
+
+def _brief(error: OSError) -> str:
+    """What the system says; Arrow's errors carry a number and no text of the system."""
+    if error.strerror:
+        return error.strerror
+    return os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
+
+
+def commit(out: Path, files: dict[str, str]) -> None:
+    """Give files their final names; again is the same as once.
+
+    The files are on the disk already (`BatchFiles`); when this returns, so are their names.
+    """
+    with explained(out):
+        folders = {(out / final).parent for final in files}
+        for folder in folders:
+            make_folder(folder)
+        for final, temporary in files.items():
+            Path(temporary).replace(out / final)
+        for folder in folders:
+            sync_folder(folder)
+
+
+def forget_temporary(out: Path) -> None:
+    """Remove what failed attempts left; call it while no batch runs."""
+    # Workers of a driver that was killed may still be at it for a moment.
+    shutil.rmtree(out / TEMPORARY, ignore_errors=True)

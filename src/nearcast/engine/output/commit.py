@@ -1,0 +1,60 @@
+"""The sink on the driver: after each batch, make it visible and decide what the next one does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import DataFrame
+
+from nearcast.engine import faults
+from nearcast.engine.moves.control import Controls
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.output.answers import write_answers
+from nearcast.engine.output.batch_files import commit
+from nearcast.engine.output.reports import BatchRecord, Reports
+from nearcast.engine.route.mail import Mail
+from nearcast.engine.shard.step import Report, costs_of
+
+OnBatch = Callable[[BatchRecord], None]
+
+
+class Sink:
+    """What `foreachBatch` calls. Calling it again with the same batch changes nothing."""
+
+    def __init__(
+        self, settings: Settings, checkpoint: Path, out: Path, on_batch: OnBatch | None = None
+    ) -> None:
+        self.out, self.checkpoint = out, checkpoint
+        self.controls = Controls(checkpoint, settings)
+        self.reports = Reports(checkpoint)
+        self.mail = Mail(Path(settings.mail)) if settings.mail else None
+        self.on_batch = on_batch
+        self._last = time.perf_counter()
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Collecting the reports is what runs the batch."""
+        rows = frame.collect()
+        reports = [msgspec.msgpack.decode(bytes(r.report), type=Report) for r in rows]
+        reports.sort(key=lambda r: r.shard)
+        faults.reach("sink-begin", batch)
+        commit(self.out, {name: path for r in reports for name, path in r.files.items()})
+        names = [r.answers for r in reports if r.answers]
+        write_answers(self.controls.settings, self.checkpoint, self.out, batch, names)
+        faults.reach("sink-renamed", batch)
+        now = time.perf_counter()
+        record = BatchRecord(batch, now - self._last, reports)
+        self._last = now
+        exports = [e for r in reports for e in r.exports]
+        surveys = [s for r in reports for s in r.surveys]
+        counts = {k: [r.counts[k] for r in reports] for k in (reports[0].counts if reports else ())}
+        self.controls.decide(batch, exports, record.loads(), surveys, costs_of(reports), counts)
+        self.controls.balancer.write_log(batch, self.out)
+        faults.reach("sink-controlled", batch)
+        self.reports.add(record)
+        if self.mail:
+            self.mail.clear(batch)
+        if self.on_batch:
+            self.on_batch(record)

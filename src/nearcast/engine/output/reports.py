@@ -1,0 +1,179 @@
+"""What a run did: a record a batch, and the summary over all of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from nearcast.engine.files import write_atomic
+from nearcast.engine.moves.balancer import HOLDS_AFTER, Record
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.shard.step import Report
+from nearcast.routing import Load
+from nearcast.routing.balance import Balance, imbalance
+
+_LOADS = ("objects", "controls", "examined", "lookups", "scanned", "seconds", "match_seconds")
+
+
+class BatchRecord(msgspec.Struct):
+    """One batch, all shards."""
+
+    batch: int
+    seconds: float  # since the batch before it ended
+    reports: list[Report]
+
+    @property
+    def events(self) -> int:
+        """Events of the batch, refused ones included."""
+        return sum(sum(r.events.values()) for r in self.reports)
+
+    @property
+    def notifications(self) -> int:
+        """Notifications of the batch."""
+        return sum(sum(r.notifications.values()) for r in self.reports)
+
+    def loads(self) -> list[Load]:
+        """For routers that move subscriptions."""
+        return [
+            Load(r.shard, r.subscriptions, r.objects, r.examined, r.seconds) for r in self.reports
+        ]
+
+
+class Reports:
+    """The records of a checkpoint."""
+
+    def __init__(self, checkpoint: Path) -> None:
+        self.folder = checkpoint / "reports"
+
+    def add(self, record: BatchRecord) -> None:
+        """Keep a record; a repeated batch replaces its own."""
+        lean = [
+            msgspec.structs.replace(r, exports=[], files=dict.fromkeys(r.files, ""))
+            for r in record.reports
+        ]
+        data = msgspec.json.encode(msgspec.structs.replace(record, reports=lean))
+        write_atomic(self.folder / f"{record.batch:012d}.json", data)
+
+    def count(self) -> int:
+        """How many there are."""
+        return len(list(self.folder.glob("*.json")))
+
+    def all(self) -> list[BatchRecord]:
+        """All records, in order."""
+        if not self.folder.is_dir():
+            return []
+        files = sorted(p for p in self.folder.iterdir() if p.suffix == ".json")
+        return [msgspec.json.decode(p.read_bytes(), type=BatchRecord) for p in files]
+
+
+def loads_by_batch(records: list[BatchRecord], kind: str) -> dict[int, list[float]]:
+    """The counted load of each shard in each batch, as far as it had events."""
+    return {
+        r.batch: [p.counts[kind].load for p in r.reports]
+        for r in records
+        if r.reports and all(kind in p.counts for p in r.reports)
+    }
+
+
+def describe_balance(
+    looks: Sequence[Record], records: list[BatchRecord], balance: Balance
+) -> dict[str, Any]:
+    """What was done for the balance, with loads as they were counted and as they became."""
+    by_batch = {r.batch: r for r in records}
+    reported = []
+    for a in looks:
+        if not a.changes:
+            continue
+        loads = loads_by_batch(records, a.kind)
+        exporting = by_batch.get(a.batch + 1)
+        after = loads.get(a.batch + HOLDS_AFTER)
+        reported.append(
+            {
+                "batch": a.batch,
+                "holds_from": a.batch + HOLDS_AFTER,
+                "kind": a.kind,
+                "loads_before": a.loads,
+                "loads_expected": a.expected_after,
+                "loads_after": after,
+                "imbalance_before": round(imbalance(a.loads), 3),
+                "imbalance_expected": round(imbalance(a.expected_after), 3),
+                "imbalance_after": round(imbalance(after), 3) if after else None,
+                "moved": sum(r.moved for r in exporting.reports) if exporting else 0,
+                "bytes": sum(r.moved_bytes for r in exporting.reports) if exporting else 0,
+                "decisions": a.decisions,
+            }
+        )
+    left = [line for look in looks if not look.changes for line in look.lines()]
+    return {**balance.to_json(), "adjustments": reported, "left_alone": left}
+
+
+def summarise(
+    records: list[BatchRecord],
+    seconds: float,
+    settings: Settings,
+    looks: Sequence[Record] = (),
+    done: int = 0,
+) -> dict[str, Any]:
+    """`summary.json` (docs/spec.md section 7), over all batches of a checkpoint.
+
+    `seconds`, and so the rate, are of this call: of the batches after the first `done`.
+    """
+    events: Counter[str] = Counter()
+    reported: dict[str, Counter[str]] = {}
+    rejects = 0
+    refused: Counter[str] = Counter()
+    loads: dict[int, Counter[str]] = {}
+    for record in records:
+        for r in record.reports:
+            events.update(r.events)
+            rejects += r.rejects
+            refused.update(r.reject_kinds)
+            for name, n in r.notifications.items():
+                kind, _, event = name.partition(".")
+                reported.setdefault(kind, Counter())[event] += n
+            load = loads.setdefault(r.shard, Counter())
+            for name in _LOADS:
+                load[name] += getattr(r, name)
+            load["notifications"] += sum(r.notifications.values())
+            load["rebuilds"] += r.rebuilt
+    last = {r.shard: r for r in records[-1].reports} if records else {}
+    events.pop("reject", None)
+    valid = sum(events.values())
+    ran = sum(record.events for record in records[done:])
+    return {
+        "events": {**dict(sorted(events.items())), "rejected": rejects, "total": valid + rejects},
+        "notifications": {
+            **{k: dict(sorted(v.items())) for k, v in sorted(reported.items())},
+            "total": sum(sum(v.values()) for v in reported.values()),
+        },
+        "rejects": rejects,
+        "rejects_by_kind": dict(sorted(refused.items())),
+        "seconds": round(seconds, 3),
+        "events_per_second": round(ran / seconds, 1) if seconds > 0 else None,
+        "batches": len(records),
+        "resumed_after_batches": done,
+        "shards": [
+            {
+                "shard": shard,
+                "subscriptions": last[shard].subscriptions if shard in last else 0,
+                **{k: round(v, 3) for k, v in load.items()},
+                "state_bytes": last[shard].state_bytes if shard in last else 0,
+                "arena_bytes": last[shard].arena_bytes if shard in last else 0,
+            }
+            for shard, load in sorted(loads.items())
+        ],
+        "state_bytes": sum(r.state_bytes for r in last.values()),
+        "arena_bytes": sum(r.arena_bytes for r in last.values()),
+        "balance": describe_balance(looks, records, settings.balance),
+        "settings": settings.to_json(),
+    }
+
+
+def write_summary(out: Path, summary: dict[str, Any]) -> None:
+    """`DIR/summary.json`."""
+    write_atomic(out / "summary.json", (json.dumps(summary, indent=2) + "\n").encode())

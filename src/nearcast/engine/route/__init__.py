@@ -1,0 +1,1 @@
+"""The route step: splits in, one envelope per shard out."""

@@ -1,0 +1,1 @@
+"""The shard step: envelopes in, notifications, reports and durable state out."""

@@ -1,0 +1,193 @@
+"""The events of one batch on one shard, put into the order of the log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.route.envelope import Envelope
+from nearcast.engine.shard.carried import carried, every_object
+from nearcast.wire.asks import asks_with
+from nearcast.wire.carried import Carried
+from nearcast.wire.kind import WireKind
+from nearcast.wire.tables import (
+    ENDS,
+    FOREVER,
+    NEVER,
+    OBJECTS,
+    ObjectColumns,
+    empty,
+    join,
+    numbers,
+    object_columns,
+    replaced,
+    with_clock,
+    with_ends,
+)
+
+
+@dataclass(slots=True)
+class Ordered:
+    """Controls of one kind and objects in order, and how they interleave."""
+
+    controls: pa.RecordBatch
+    at: NDArray[np.int32]  # objects before each control
+    objects: ObjectColumns
+    clock: NDArray[np.int64]  # latest time so far, at each object
+    now: int  # and after the batch
+
+
+def only(ordered: Ordered, mine: NDArray[np.bool_]) -> Ordered:
+    """The same with some of the objects, given by row."""
+    kept = np.flatnonzero(mine[ordered.objects.order])
+    return Ordered(
+        ordered.controls,
+        np.searchsorted(kept, ordered.at).astype(np.int32),
+        ordered.objects._replace(order=ordered.objects.order[kept]),
+        ordered.clock[kept],
+        ordered.now,
+    )
+
+
+def ranks_in(whole: Ordered, part: Ordered) -> NDArray[np.int64]:
+    """The place of each object of a part among all of the batch; last, that of what comes after."""
+    place = np.empty(len(whole.objects.time), np.int64)
+    place[whole.objects.order] = np.arange(len(whole.objects.order))
+    return np.append(place[part.objects.order], len(place))
+
+
+@dataclass(slots=True)
+class Events:
+    """All events of a batch on one shard, whatever their kind."""
+
+    subscribes: dict[str, pa.RecordBatch]  # by kind
+    ends: pa.RecordBatch  # ENDS
+    pos: NDArray[np.int64]  # of the objects
+    objects: ObjectColumns
+    clock: NDArray[np.int64]
+    now: int
+    by_time: bool
+    published: int  # objects of the batch, wherever they went
+    carried: Carried | None  # what the objects carry besides; None: no kind in use needs any of it
+    table: pa.RecordBatch  # the objects as they came
+    asks: dict[str, pa.RecordBatch]  # by kind, in the order of the log
+    before: dict[str, NDArray[np.int64]]  # the first rank that each of these does not see
+
+    def __len__(self) -> int:
+        """Subscribes and ends."""
+        return int(self.ends.num_rows + sum(t.num_rows for t in self.subscribes.values()))
+
+    def of(self, kind: WireKind) -> Ordered:
+        """What concerns an index of one kind, in order: its subscribes, and all ends of ids."""
+        own = self.subscribes.get(kind.name, empty(kind.schema))
+        others = [replaced(t) for name, t in self.subscribes.items() if name != kind.name]
+        controls = with_ends(own, [self.ends, *others], kind.schema)
+        if self.by_time:
+            times = numbers(controls["time"])
+            rows = _sorted(times)
+            if not np.array_equal(rows, np.arange(len(rows))):
+                controls, times = controls.take(pa.array(rows)), times[rows]
+            controls = with_clock(controls, np.full(controls.num_rows, NEVER))
+            at = np.searchsorted(self.objects.time[self.objects.order], times, side="left")
+        else:
+            at = np.searchsorted(self.pos, numbers(controls["pos"]))
+        return Ordered(controls, at.astype(np.int32), self.objects, self.clock, self.now)
+
+
+def in_order(envelopes: list[Envelope], settings: Settings, now: int, ranked: int = 0) -> Events:
+    """SPEC section 3, "Order": by time in a replayed log, by arrival in a live stream.
+
+    `ranked`: how many objects of the run came before this batch.
+    """
+    envelopes = sorted(envelopes, key=lambda e: e.split)
+    tables = [e.object_table for e in envelopes]
+    objects = join(tables, tables[0].schema if tables else OBJECTS)
+    pos = numbers(objects["pos"])
+    latest = max([now, *(e.latest for e in envelopes)])
+    by_time = settings.order == "time"
+    besides = carried(envelopes, tables, objects, by_time, ranked)
+    published = sum(e.extras.published for e in envelopes)
+    before: list[int] = np.maximum.accumulate([now, *(e.latest for e in envelopes)])[:-1].tolist()
+    floors = [None if by_time else floor for floor in before]
+    subscribes = {}
+    for name, kind in settings.kinds.items():
+        found = [e.subscribe_table(kind) for e in envelopes if name in e.subscribes]
+        if found:
+            here = [f for e, f in zip(envelopes, floors, strict=True) if name in e.subscribes]
+            subscribes[name] = join(list(map(_not_before, found, here)), kind.schema)
+    ends = join(list(map(_not_before, (e.end_table for e in envelopes), floors)), ENDS)
+    asks = _asks(envelopes, settings, floors)
+    behind = (objects, asks, _ranks_before(asks, envelopes, tables, by_time, ranked))
+    if not by_time:
+        clock = np.maximum(
+            numbers(objects["clock"]), np.repeat(before, [t.num_rows for t in tables])
+        )
+        # What comes later than the grace no longer reaches what had ended by then: so the result
+        # does not depend on when ended subscriptions are thrown away.
+        until = np.maximum(numbers(objects["time"]), clock - settings.grace_ms)
+        columns = object_columns(objects, until=until)
+        own = (subscribes, ends, pos, columns, clock, latest, by_time, published, besides)
+        return Events(*own, *behind)
+    if not any(e.final for e in envelopes):
+        # More events of this very instant may follow, an unsubscribe among them: what the instant
+        # itself changes waits for them.
+        latest = max(now, latest - 1)
+    time = numbers(objects["time"])
+    rows = _sorted(time)
+    columns = object_columns(objects, rows)
+    clock = np.maximum(time[rows], now)
+    common = (subscribes, ends, pos, columns, clock, latest, by_time, published, besides)
+    return Events(*common, *behind)
+
+
+def _asks(
+    envelopes: list[Envelope], settings: Settings, floors: list[int | None]
+) -> dict[str, pa.RecordBatch]:
+    """The asks of a batch by kind, in the order of their positions."""
+    asks = {}
+    for name, kind in settings.kinds.items():
+        found = [
+            _not_before(e.ask_table(kind), floor)
+            for e, floor in zip(envelopes, floors, strict=True)
+            if name in e.asks
+        ]
+        if found:
+            asks[name] = join(found, asks_with(kind))
+    return asks
+
+
+def _ranks_before(
+    asks: dict[str, pa.RecordBatch],
+    envelopes: list[Envelope],
+    tables: list[pa.RecordBatch],
+    by_time: bool,
+    ranked: int,
+) -> dict[str, NDArray[np.int64]]:
+    """The rank of the first object handled after each ask, on whichever shard it is.
+
+    By time, an ask is handled after all objects up to its time: their times say enough.
+    """
+    if by_time:
+        return {kind: np.full(table.num_rows, FOREVER) for kind, table in asks.items()}
+    if not asks:
+        return {}
+    pos = np.concatenate([numbers(t["pos"]) for t in every_object(envelopes, tables)])
+    return {k: ranked + np.searchsorted(pos, numbers(t["pos"])) for k, t in asks.items()}
+
+
+def _not_before(controls: pa.RecordBatch, floor: int | None) -> pa.RecordBatch:
+    """`controls` whose clock shows at least `floor`; None: nobody will look at it."""
+    if floor is None:
+        return controls
+    return with_clock(controls, np.maximum(numbers(controls["clock"]), floor))
+
+
+def _sorted(time: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows by time, then by position in the log, by which they stand already."""
+    if np.all(time[1:] >= time[:-1]):
+        return np.arange(len(time))
+    return np.argsort(time, kind="stable")

@@ -1,0 +1,154 @@
+"""The objects that stay on one shard: its store, the files that it is rebuilt from, and asks.
+
+Each object is stored on one shard, dealt by its place in the log. A batch writes the objects that
+it added to a file; a sealed slice is written once, and then the rest anew. Spark's state names the
+files (`Manifest.objects`), as it does for indexes.
+"""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.engine.formats import read_binary, write_binary
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.shard.events import Events
+from nearcast.engine.shard.state import StoredFiles
+from nearcast.index.arena import Storage
+from nearcast.model.errors import NearcastError
+from nearcast.objects import STORES
+from nearcast.objects.base import NOT_SEALED, STORED, Slicing
+from nearcast.objects.tables import read_table
+from nearcast.wire.tables import FOREVER, from_bytes, numbers, to_bytes
+
+__all__ = ["Past", "homes", "refused", "why_refused"]
+
+SLICING = Slicing()
+_GRACE = 3  # batches that a file outlives its last use, so that late repeats find it
+
+
+def homes(pos: NDArray[np.int64], shards: int) -> NDArray[np.int64]:
+    """The shard that stores each object, by its place in the log: alike many on each."""
+    mixed = pos.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    return ((mixed >> np.uint64(33)) % np.uint64(shards)).astype(np.int64)
+
+
+class Past:
+    """The store of one shard, for one batch."""
+
+    def __init__(self, settings: Settings, checkpoint: Path, shard: int, storage: Storage) -> None:
+        self.settings, self.shard = settings, shard
+        self.folder = checkpoint / "objects" / f"{shard:04d}"
+        self.store = STORES[settings.store](settings.space, storage, SLICING)
+        self._added: pa.RecordBatch | None = None
+
+    def rebuild(self, files: StoredFiles) -> None:
+        """Fill an empty store with what the files hold."""
+        for number, name in sorted(files.slices.items()):
+            self.store.restore(number, self._read(name))
+        for n, name in enumerate(files.rest):
+            table = self._read(name)
+            if n == 0:
+                self.store.restore(NOT_SEALED, table)
+            else:
+                self.store.add(*read_table(table))
+
+    def add(self, events: Events) -> None:
+        """Store those objects of a batch whose home this shard is."""
+        mine = homes(events.pos, self.settings.shards) == self.shard
+        rows = events.objects.order[mine[events.objects.order]]
+        if not len(rows):
+            return
+        assert events.carried is not None
+        assert events.carried.ranks is not None
+        taken = events.table.take(pa.array(rows))
+        ranks = pa.array(events.carried.ranks[rows])
+        columns = [ranks if f.name == "rank" else taken[f.name] for f in STORED]
+        self._added = pa.RecordBatch.from_arrays(columns, schema=STORED)
+        self.store.add(*read_table(self._added))
+
+    def search(
+        self, asks: dict[str, pa.RecordBatch], before: dict[str, NDArray[np.int64]]
+    ) -> dict[str, list[bytes]]:
+        """The part of this shard in the answers, by kind."""
+        parts = {}
+        for kind, table in asks.items():
+            answers = self.settings.kinds[kind].answers
+            assert answers is not None
+            parts[kind] = answers.search(self.store, table, before[kind])
+        return parts
+
+    def save(self, batch: int, files: StoredFiles, now: int) -> StoredFiles:
+        """Let go what is too old, seal what is over, write what changed; the files from now on."""
+        settings = self.settings
+        floor = max(files.floor, now - settings.retain_ms)
+        self.store.expire(floor)
+        self.store.seal(now - settings.grace_ms)
+        sealed = {s.number for s in self.store.slices() if s.sealed}
+        kept = {n: name for n, name in files.slices.items() if n in sealed}
+        unused = [name for n, name in files.slices.items() if n not in sealed]
+        following = StoredFiles(
+            kept, list(files.rest), files.rest_bytes, files.added_bytes, list(files.unused), floor
+        )
+        fresh = sealed - kept.keys()
+        for number in sorted(fresh):
+            following.slices[number] = self._write(batch, self.store.snapshot(number))[0]
+        if self._added is not None:
+            name, size = self._write(batch, self._added)
+            following.rest.append(name)
+            following.added_bytes += size
+        grown = following.added_bytes > max(following.rest_bytes, 1 << 20)
+        if fresh or (grown and len(following.rest) > 1):  # what is sealed is no longer in the rest
+            unused += following.rest
+            name, size = self._write(batch, self.store.snapshot(NOT_SEALED))
+            following.rest, following.rest_bytes, following.added_bytes = [name], size, 0
+        following.unused += [(batch, name) for name in unused]
+        self._forget(following, batch)
+        return following
+
+    def _forget(self, files: StoredFiles, batch: int) -> None:
+        """Remove files that neither this batch nor a repeat of a recent one can need."""
+        for since, name in files.unused:
+            if since <= batch - _GRACE:
+                (self.folder / name).unlink(missing_ok=True)
+        files.unused = [entry for entry in files.unused if entry[0] > batch - _GRACE]
+
+    def _write(self, batch: int, table: pa.RecordBatch) -> tuple[str, int]:
+        name, data = f"{batch:012d}-{uuid.uuid4().hex[:12]}.bin", to_bytes(table)
+        write_binary(self.folder / name, "objects", data)
+        return name, len(data)
+
+    def _read(self, name: str) -> pa.RecordBatch:
+        try:
+            return from_bytes(read_binary(self.folder / name, "objects"), STORED)
+        except OSError as error:
+            raise NearcastError(
+                f"the checkpoint lacks {self.folder / name}, which its state refers to; "
+                "restore the whole checkpoint folder, or start a new one"
+            ) from error
+
+
+def refused(
+    asks: pa.RecordBatch, clock: NDArray[np.int64], retain_ms: int, floor: int
+) -> NDArray[np.bool_]:
+    """Which asks reach back further than objects are retained; `clock`: the time at each ask."""
+    if retain_ms == 0:
+        return np.ones(asks.num_rows, bool)
+    oldest = np.maximum(clock - retain_ms, floor)
+    return np.asarray(numbers(asks["end"]) < oldest)
+
+
+def why_refused(retain_ms: int, oldest: int) -> str:
+    """The reason for the reject of such an ask."""
+    if retain_ms == 0:
+        return "last: this run retains no objects; start it with --retain DURATION or all"
+    if retain_ms >= FOREVER:
+        return f"last: this run retains objects only from {oldest + 1} on (epoch milliseconds)"
+    return (
+        f"last: this run goes back {retain_ms} ms, here to {oldest} (epoch milliseconds); "
+        "start it with a longer --retain"
+    )

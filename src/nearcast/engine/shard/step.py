@@ -1,0 +1,439 @@
+"""The shard step, without Spark: one batch of envelopes in, notifications and new state out."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.engine import faults
+from nearcast.engine.files import inside, write_atomic
+from nearcast.engine.moves.balancer import STATS
+from nearcast.engine.moves.control import Export, make_routers
+from nearcast.engine.moves.parcels import Moved, export, take_in, worth_building
+from nearcast.engine.moves.planning import SURVEY, Surveyed
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.output.answers import write_parts
+from nearcast.engine.output.batch_files import BatchFiles, kinds_of
+from nearcast.engine.route.envelope import Directions, Envelope
+from nearcast.engine.shard.costs import Bill, add_costs
+from nearcast.engine.shard.events import Events, Ordered, in_order, ranks_in
+from nearcast.engine.shard.objects import Past, refused, why_refused
+from nearcast.engine.shard.state import Delta, Manifest, StateFiles, snapshot
+from nearcast.engine.shard.views import change_kinds, reported_by, view_of
+from nearcast.index import LocalIndex
+from nearcast.index.arena import Arena, Part
+from nearcast.routing import Router
+from nearcast.routing.arrays import FOLDER, pack
+from nearcast.routing.balance import Counts
+from nearcast.routing.base import Seen
+from nearcast.routing.sampling import sample_of
+from nearcast.wire.notifications import Reported, net
+from nearcast.wire.tables import REJECTS, empty, join, numbers, to_bytes
+
+_SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
+
+
+class Report(msgspec.Struct):
+    """What a shard reports to the driver about a batch: figures and names of files, no rows."""
+
+    shard: int
+    batch: int
+    subscriptions: int = 0
+    objects: int = 0
+    controls: int = 0
+    events: dict[str, int] = {}
+    notifications: dict[str, int] = {}  # "range.match": n
+    rejects: int = 0
+    reject_kinds: dict[str, int] = {}  # by what was wrong
+    examined: int = 0
+    lookups: int = 0
+    scanned: int = 0
+    seconds: float = 0.0
+    route_seconds: float = 0.0  # of all splits (reported by shard 0)
+    attach_seconds: float = 0.0
+    match_seconds: float = 0.0
+    rebuilt: bool = False
+    arena_bytes: int = 0
+    state_bytes: int = 0
+    files: dict[str, str] = {}  # final name: temporary path
+    exports: list[Export] = []
+    surveys: list[Surveyed] = []
+    counts: dict[str, Counts] = {}  # by kind
+    moved: int = 0  # copies that went elsewhere, and bytes of their files
+    moved_bytes: int = 0
+    answers: str = ""  # the file with its parts of answers, relative to the checkpoint
+    costs: dict[str, list[float]] = {}  # by kind: added to C(w) of each shard, less taken away
+
+
+def costs_of(reports: list[Report]) -> dict[str, list[float]]:
+    """By kind: what a batch added to the cost of each shard, less what it took away."""
+    costs: dict[str, list[float]] = {}
+    for report in reports:
+        add_costs(costs, report.costs)
+    return costs
+
+
+class ShardStep:
+    """One shard's part of a run; holds no state of its own between batches."""
+
+    def __init__(self, settings: Settings, checkpoint: str, run: str, out: str) -> None:
+        self.settings = settings
+        self.checkpoint = Path(checkpoint)
+        self.run = run
+        self.out = out
+
+    def process(
+        self, shard: int, envelopes: list[Envelope], manifest: Manifest
+    ) -> tuple[Manifest, Report]:
+        """Work a batch off; the state that Spark shall keep, and the report for the sink."""
+        started = time.perf_counter()
+        FOLDER.set(self.checkpoint)
+        directions = envelopes[0].directions
+        report = Report(shard, directions.batch)
+        arena = Arena(self.settings.arena_root() / self.run / f"{shard:04d}")
+        with arena.lock():
+            indexes, past = self._attach(arena, shard, manifest, report)
+            report.attach_seconds = time.perf_counter() - started
+            arena.begin()
+            faults.reach("shard-begin", directions.batch)
+            settled = manifest.now - self.settings.grace_ms
+            moved = take_in(self.checkpoint, shard, directions, indexes, settled)
+            faults.reach("shard-taken-in", directions.batch)
+            events = in_order(envelopes, self.settings, manifest.now, manifest.ranked)
+            report.objects = len(events.objects.order)
+            report.controls = len(events)
+            routers = make_routers(self.settings, directions.tables)
+            ordered = {k: events.of(self.settings.kinds[k]) for k in routers}
+            views = {k: view_of(ordered[k], r, shard) for k, r in routers.items()}
+            held = {k: len(i) for k, i in indexes.items()}
+            bills = open_bills(shard, directions, routers, indexes, manifest, moved, ordered)
+            self._apply(indexes, views, report)
+            if events.carried is not None:
+                for index in indexes.values():
+                    index.carry(events.carried)
+            late = self._ask(past, events, manifest, report)
+            reported = self._match(indexes, routers, views, report)
+            mixed = change_kinds(indexes, held)
+            ranks = {k: ranks_in(ordered[k], v) for k, v in views.items()} if mixed else None
+            self._write_out(reported, envelopes, report, ranks, late)
+            faults.reach("shard-matched", directions.batch)
+            self._count(indexes, routers, held, events.now, report)
+            add_costs(report.costs, {k: bill.settle(events.now) for k, bill in bills.items()})
+            self._gather(directions, routers, indexes, held, views, report)
+            following = self._save(
+                shard, directions.batch, manifest, indexes, moved, ordered, events.now, report
+            )
+            following.ranked = manifest.ranked + events.published
+            following.objects = manifest.objects
+            if past is not None:
+                following.objects = past.save(directions.batch, manifest.objects, events.now)
+            else:
+                following.objects.floor = max(manifest.objects.floor, events.now)
+            following.expiry = {kind: bill.expiry for kind, bill in bills.items()}
+            faults.reach("shard-state-written", directions.batch)
+            self._answer(shard, directions, routers, indexes, following.now, report)
+            report.subscriptions = sum(len(i) for i in indexes.values())
+            report.arena_bytes = arena.bytes
+            arena.commit(following.token)
+            faults.reach("shard-arena-committed", directions.batch)
+        report.seconds = time.perf_counter() - started
+        return following, report
+
+    def _attach(
+        self, arena: Arena, shard: int, manifest: Manifest, report: Report
+    ) -> tuple[dict[str, LocalIndex], Past | None]:
+        """Indexes and store as `manifest` has them: from the arena if it is that, or from files."""
+        if not arena.attach(manifest.token):
+            arena.clear()
+            indexes, past = self._indexes(arena), self._past(arena, shard)
+            StateFiles(self.checkpoint, shard).rebuild(manifest, indexes)
+            if past is not None:
+                past.rebuild(manifest.objects)
+            report.rebuilt = bool(manifest.files)
+            return indexes, past
+        try:
+            return self._indexes(arena), self._past(arena, shard)
+        except (OSError, ValueError, IndexError):  # files cut short behind our back
+            arena.clear()
+            return self._attach(arena, shard, manifest, report)
+
+    def _indexes(self, arena: Arena) -> dict[str, LocalIndex]:
+        return {
+            k: s.make_index(self.settings.space, Part(arena, k))
+            for k, s in self.settings.chosen.items()
+        }
+
+    def _past(self, arena: Arena, shard: int) -> Past | None:
+        """The objects that stay; None: none do."""
+        if not self.settings.retain_ms:
+            return None
+        return Past(self.settings, self.checkpoint, shard, Part(arena, "past"))
+
+    def _ask(
+        self, past: Past | None, events: Events, manifest: Manifest, report: Report
+    ) -> pa.RecordBatch:
+        """Store the objects of the batch, and find this shard's parts of answers.
+
+        REJECTS of asks that reach back too far, on shard 0.
+        """
+        if past is not None:
+            past.add(events)
+        if not events.asks:
+            return empty(REJECTS)
+        retain, floor = self.settings.retain_ms, manifest.objects.floor
+        accepted, before, rejects = {}, {}, []
+        for kind, asks in events.asks.items():
+            clock = numbers(asks["time"])
+            if not events.by_time:  # by time, nothing later came before an ask
+                clock = np.maximum(numbers(asks["clock"]), clock)
+            oldest = np.maximum(clock - retain, floor) if retain else clock
+            bad = refused(asks, clock, retain, floor)
+            for row in np.flatnonzero(bad).tolist():
+                reason = why_refused(retain, int(oldest[row]))
+                found = asks.slice(row, 1).to_pylist()[0] | {"reason": reason}
+                rejects.append({f.name: found[f.name] for f in REJECTS})
+            if not bad.all():
+                kept = np.flatnonzero(~bad)
+                accepted[kind] = asks.take(pa.array(kept))
+                before[kind] = events.before[kind][kept]
+        if accepted and past is not None:
+            parts = past.search(accepted, before)
+            report.answers = write_parts(
+                self.checkpoint, report.batch, report.shard, accepted, parts
+            )
+        if report.shard == 0:
+            for kind, asks in accepted.items():
+                report.notifications[f"{kind}.answer"] = asks.num_rows
+            return pa.RecordBatch.from_pylist(rejects, schema=REJECTS)
+        return empty(REJECTS)
+
+    # -- moves -------------------------------------------------------------------------------
+
+    def _answer(
+        self,
+        shard: int,
+        directions: Directions,
+        routers: dict[str, Router],
+        indexes: dict[str, LocalIndex],
+        now: int,
+        report: Report,
+    ) -> None:
+        """After the batch: do what was ordered, a survey or an export.
+
+        Ended subscriptions that wait for late objects are still there, and go with the others."""
+        for kind, order in directions.orders.items():
+            router, index = routers[kind], indexes[kind]
+            settled = now - self.settings.grace_ms
+            name = f"{directions.batch:012d}-{shard:04d}-{uuid.uuid4().hex[:12]}.bin"
+            path = self.checkpoint / "moves" / name
+            if SURVEY in order:
+                found = router.survey(index, now, settled, self.settings.space)
+                write_atomic(path, pack(found))
+                report.surveys.append(Surveyed(kind, inside(self.checkpoint, path)))
+            elif STATS not in order:
+                going = router.leaving(order, shard, index, index.living(settled))
+                for made in export(kind, shard, index, going, path, router.keeps_ids):
+                    report.exports.append(made)
+                    report.moved += made.copies
+                    report.moved_bytes += made.bytes
+        faults.reach("shard-exported", directions.batch)
+
+    def _gather(
+        self,
+        directions: Directions,
+        routers: dict[str, Router],
+        indexes: dict[str, LocalIndex],
+        held: dict[str, int],
+        views: dict[str, Ordered],
+        report: Report,
+    ) -> None:
+        """Statistics for the balance, if ordered; while the index still knows what has ended."""
+        for kind, order in directions.orders.items():
+            router, index, view = routers[kind], indexes[kind], views[kind]
+            if STATS not in order:
+                continue
+            seen = Seen(
+                index,
+                sample_of(view.objects),
+                index.living(view.now - self.settings.grace_ms),
+                np.arange(held[kind], len(index)),
+                index.ended(),
+            )
+            reported = router.gather(order[STATS], report.shard, seen, self.settings.balance)
+            name = f"{report.batch:012d}-{report.shard:04d}-{uuid.uuid4().hex[:12]}-stats.bin"
+            path = self.checkpoint / "moves" / name
+            write_atomic(path, pack(reported))
+            report.surveys.append(Surveyed(kind, inside(self.checkpoint, path)))
+        faults.reach("shard-gathered", directions.batch)
+
+    # -- the batch ---------------------------------------------------------------------------
+
+    def _apply(
+        self, indexes: dict[str, LocalIndex], views: dict[str, Ordered], report: Report
+    ) -> None:
+        """Subscribes and unsubscribes, of all kinds: an id may end as one and begin as another."""
+        started = time.perf_counter()
+        for kind, index in indexes.items():
+            index.apply(views[kind].controls, views[kind].at)
+        report.match_seconds += time.perf_counter() - started
+
+    def _match(
+        self,
+        indexes: dict[str, LocalIndex],
+        routers: dict[str, Router],
+        views: dict[str, Ordered],
+        report: Report,
+    ) -> Iterator[Reported]:
+        """What is reported, piece by piece; figures are complete when it is through."""
+        only_net = self.settings.changes == "net"
+        for kind, index in indexes.items():
+            ordered = views[kind]
+            counts = report.counts[kind] = Counts(len(ordered.objects.order))
+            started = time.perf_counter()
+            for found in index.matching(
+                ordered.objects, ordered.clock, ordered.now, only_net, self.settings.in_object_order
+            ):
+                counts.lookups += found.work.lookups
+                counts.scanned += found.work.scanned
+                counts.examined += found.work.examined
+                counts.reported += len(found)
+                reported = reported_by(index, routers[kind], report.shard, found, ordered.objects)
+                reported = net(reported, self.settings.kinds[kind].events) if only_net else reported
+                for event, n in reported.events().items():
+                    name = f"{kind}.{self.settings.kinds[kind].events[event].name}"
+                    report.notifications[name] = report.notifications.get(name, 0) + n
+                report.match_seconds += time.perf_counter() - started
+                yield Reported(self.settings.kinds[kind], index, reported)
+                started = time.perf_counter()
+            report.match_seconds += time.perf_counter() - started
+
+    def _count(
+        self,
+        indexes: dict[str, LocalIndex],
+        routers: dict[str, Router],
+        held: dict[str, int],
+        now: int,
+        report: Report,
+    ) -> None:
+        """What the batch made this shard do."""
+        for kind, router in routers.items():
+            ended, counts = indexes[kind].ended(), report.counts[kind]
+            counts.controls = len(indexes[kind]) - held[kind] + len(ended)
+            settled = now - self.settings.grace_ms
+            counts.held, counts.old = router.tally(indexes[kind], settled)
+            report.examined += counts.examined
+            report.lookups += counts.lookups
+            report.scanned += counts.scanned
+
+    def _write_out(
+        self,
+        reported: Iterator[Reported],
+        envelopes: list[Envelope],
+        report: Report,
+        ranks: dict[str, NDArray[np.int64]] | None,
+        refused: pa.RecordBatch,
+    ) -> None:
+        files = BatchFiles(
+            Path(self.out), self.settings.format, report.batch, report.shard, self.settings.kinds
+        )
+        report.files |= files.notifications(reported, ranks)
+        if report.shard == 0:
+            rejects = join([*(e.reject_table for e in envelopes), refused], REJECTS)
+            report.rejects = rejects.num_rows
+            report.reject_kinds = kinds_of(rejects)
+            report.files |= files.rejects(rejects)
+            for envelope in envelopes:
+                report.route_seconds += envelope.seconds
+                for op, n in envelope.events.items():
+                    report.events[op] = report.events.get(op, 0) + n
+                add_costs(report.costs, envelope.costs)
+            if refused.num_rows:
+                report.events["ask"] -= refused.num_rows
+                report.events["reject"] = report.events.get("reject", 0) + refused.num_rows
+
+    def _save(
+        self,
+        shard: int,
+        batch: int,
+        manifest: Manifest,
+        indexes: dict[str, LocalIndex],
+        moved: Moved,
+        ordered: dict[str, Ordered],
+        now: int,
+        report: Report,
+    ) -> Manifest:
+        """Write what this batch changed; now and then, all there is instead (compaction)."""
+        deltas: dict[str, Delta] = {}
+        for kind, index in indexes.items():
+            new = ordered[kind].controls
+            controls = [t for t in (moved.controls.get(kind), new) if t is not None]
+            results = index.changed()
+            index.close()
+            drops = moved.drops.get(kind, [])
+            table = join(controls, index.controls)
+            if table.num_rows or results.num_rows or drops:
+                deltas[kind] = Delta(drops, to_bytes(table), to_bytes(results))
+        files = StateFiles(self.checkpoint, shard)
+        following = Manifest(
+            token=uuid.uuid4().hex,
+            base=manifest.base,
+            files=list(manifest.files),
+            snapshot_bytes=manifest.snapshot_bytes,
+            delta_bytes=manifest.delta_bytes,
+            now=now,
+        )
+        if deltas:
+            data = msgspec.msgpack.encode(deltas)
+            # What came by a move stands there once, as in a snapshot.
+            came = min(sum(table.nbytes for table in moved.controls.values()), len(data))
+            following.snapshot_bytes += came
+            following.delta_bytes += len(data) - came
+            large = following.delta_bytes > max(following.snapshot_bytes, _SMALL)
+            settled = now - self.settings.grace_ms
+            left = any(worth_building(indexes[kind], settled) for kind in moved.drops)
+            if large or left or moved.renumbered:
+                self._compact(batch, files, following, indexes)
+            else:
+                following.files.append(files.write(batch, data))
+        files.forget(following, batch)
+        report.state_bytes = following.snapshot_bytes + following.delta_bytes
+        return following
+
+    def _compact(
+        self, batch: int, files: StateFiles, manifest: Manifest, indexes: dict[str, LocalIndex]
+    ) -> None:
+        """A snapshot in place of all deltas, without what can see nothing any more."""
+        settled = manifest.now - self.settings.grace_ms
+        for index in indexes.values():
+            if worth_building(index, settled):
+                index.compact(settled)
+        data = msgspec.msgpack.encode({k: snapshot(i) for k, i in indexes.items()})
+        manifest.files, manifest.base = [files.write(batch, data)], batch
+        manifest.snapshot_bytes, manifest.delta_bytes = len(data), 0
+
+
+def open_bills(
+    shard: int,
+    directions: Directions,
+    routers: dict[str, Router],
+    indexes: dict[str, LocalIndex],
+    manifest: Manifest,
+    moved: Moved,
+    ordered: dict[str, Ordered],
+) -> dict[str, Bill]:
+    """For each kind that is planned, before its events are applied."""
+    bills = {}
+    for kind, router in routers.items():
+        if router.keeps_costs:
+            order = directions.orders.get(kind, {})
+            new = ordered[kind].controls
+            came = [t for t in (moved.controls.get(kind), new) if t is not None]
+            bills[kind] = Bill(kind, shard, router, order, indexes[kind], manifest, came)
+    return bills

@@ -1,0 +1,1 @@
+"""Balls: subscriptions for the k nearest objects, found by a centre and a radius that shrinks."""

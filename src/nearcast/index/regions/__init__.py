@@ -1,0 +1,1 @@
+"""Regions: subscriptions that match every object inside a region, found on posting lists."""

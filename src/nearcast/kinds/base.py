@@ -1,0 +1,175 @@
+"""What every kind of query says of itself; the rest of nearcast knows kinds only by this.
+
+A kind is a folder here, or one file of a plug-in (`nearcast.kinds.kinds_of`). It brings
+
+- its name, and a number that is never used for another kind;
+- its query: how it is read from JSON, checked, laid out in columns and read back;
+- its results, the events that report their changes, and the value that these carry;
+- what it needs of objects, so that a run pays only for what its kinds need;
+- the routers and indexes that it works with, and which of them is the default, and why;
+- its definition in plain Python (`model.standing`), and examples for tests and for the warm-up.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from random import Random
+from typing import Any, ClassVar, Protocol
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.index import INDEXES
+from nearcast.index.arena import Storage
+from nearcast.index.base import LocalIndex
+from nearcast.index.scan import Scan
+from nearcast.kinds.answers import Answers
+from nearcast.model.errors import NearcastError
+from nearcast.model.space import Space
+from nearcast.model.standing import Needs, Standing
+from nearcast.wire.kind import Event, PlainRows
+from nearcast.wire.tables import controls_with, results_with
+
+__all__ = ["Event", "Examples", "Kind", "Needs", "Places", "Story"]
+
+Json = dict[str, Any]
+MakeIndex = Callable[[Space, Storage], LocalIndex]
+
+
+class Places(Protocol):
+    """Where the queries of a random log lie: `testing.logs.LogMaker` gives edges and ties."""
+
+    space: Space
+
+    def at(self, rng: Random) -> list[float]:
+        """A position."""
+
+    def region(self, rng: Random) -> Json:
+        """A region."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A hand-made log and what it must report, as (id, event, object, time)."""
+
+    name: str
+    log: list[Json]
+    reported: list[tuple[str, str, str, int]]
+    space: Space = Space.PLANAR
+    cuts: tuple[Sequence[int], ...] = ((),)
+    """Where the log is cut into batches, each of them tried."""
+    in_order: bool = True
+
+
+def _no_stories(_: int) -> Iterator[Story]:
+    yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """Queries of a kind, as JSON without `where`."""
+
+    everything: Json
+    """Every object within 8 of the origin matches, and each of a thousand is reported at once."""
+    draw: Callable[[Random, Places], Json]
+    """A query for a random log."""
+    warm: tuple[Json, ...]
+    """Together these call every kernel; the first of them is subscribed by the hundred."""
+    busy: Callable[[Space], list[Json]]
+    """Queries that most objects of a random log match."""
+    bad: tuple[tuple[Json, str, list[Any]], ...]
+    """(query, field, values): the query is refused when its field has one of the values."""
+    fresh: Json = field(default_factory=dict)
+    """More fields for `everything`, with which an old result would show in a new one."""
+    many: tuple[Json, ...] = ()
+    """More queries for a log of hundreds."""
+    stories: Callable[[int], Iterator[Story]] = _no_stories
+    """What this kind alone promises; the argument is a seed."""
+    first_report: int = 1
+    """How many objects must match `everything` until one is reported."""
+
+
+class Kind(ABC):
+    """A kind of query. Instances have no state."""
+
+    name: ClassVar[str]
+    number: ClassVar[int]
+    """Files name kinds by it; it is never used again for another kind."""
+    query: ClassVar[type[msgspec.Struct]]
+    """How the query is written in JSON, `kind` as its tag; `where` as in all kinds."""
+    columns: ClassVar[pa.Schema]
+    """The columns of its subscriptions besides the common ones (`wire.tables.CONTROLS`)."""
+    results: ClassVar[pa.Schema] = pa.schema([])
+    """The columns of its stored results besides the slot."""
+    events: ClassVar[tuple[Event, ...]]
+    """What is reported; indexes name an event by its place here."""
+    value: ClassVar[str] = ""
+    """The field of notifications that holds the value of an event; empty: none has one."""
+    needs: ClassVar[Needs] = Needs.NOTHING
+    answers: ClassVar[Answers | None] = None
+    """How its asks are answered; None: it has no asks."""
+    shape: ClassVar[str] = ""
+    """The shape that its subscriptions have for indexes (`index.INDEXES`); empty: its own."""
+    routers: ClassVar[Mapping[str, str]]
+    """The routers that can place it, each with the index that it takes by default."""
+    default: ClassVar[str]
+    """The strategy unless another is chosen, ROUTER+INDEX."""
+    reason: ClassVar[str]
+    """Why that one."""
+    examples: ClassVar[Examples]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """All columns of its subscriptions."""
+        return controls_with(self.columns)
+
+    @cached_property
+    def results_schema(self) -> pa.Schema:
+        """All columns of its stored results."""
+        return results_with(self.results)
+
+    def index_classes(self) -> list[type[LocalIndex]]:
+        """The indexes that its subscriptions can rest in."""
+        return [Scan, *INDEXES.get(self.shape, {}).values()]
+
+    @property
+    def indexes(self) -> list[str]:
+        """Their names."""
+        return [index.name for index in self.index_classes()]
+
+    def index(self, name: str) -> MakeIndex:
+        """What makes the index of that name."""
+        if name == Scan.name:
+            return partial(Scan, self)
+        found = INDEXES.get(self.shape, {}).get(name)
+        if found is None:
+            there = ", ".join(self.indexes)
+            raise NearcastError(f"strategy: no index {name!r} for {self.name}; there are {there}")
+        return found
+
+    @abstractmethod
+    def compile(self, query: Any, space: Space) -> tuple[int, tuple[Any, ...]]:
+        """(bits of the flags, values of its columns) of a query; raises `Invalid`."""
+
+    def read_plain(
+        self, data: NDArray[np.uint8], offsets: NDArray[np.int64], space: Space
+    ) -> PlainRows | None:
+        """Queries in their plainest form, many at once, from their JSON texts; None: no such way.
+
+        It makes the same rows as `compile` does of these, and leaves all others alone.
+        """
+        del data, offsets, space  # a kind may have one
+        return None
+
+    @abstractmethod
+    def standing(self, row: Json, space: Space) -> Standing:
+        """A subscription in plain Python, read back from its row of `schema`; words are hashes."""
+
+    @abstractmethod
+    def read(self, query: Json, space: Space) -> Standing:
+        """A subscription in plain Python, from its JSON; words are text. Raises `Invalid`."""
