@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     pass
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+HERE = re.compile(r"^cat > (\S+) <<'EOF'\n(.*?)^EOF\n", re.MULTILINE | re.DOTALL)
 PAGES = ("guide", "knn", "range", "strategies", "balance", "papers/dkm-sks")
 PATIENCE = 240  # seconds; far more than any of them takes
 
@@ -75,14 +76,24 @@ def in_full(words: list[str], folder: Path) -> list[str]:
     ]
 
 
-def run_line(line: str, folder: Path, apart: bool) -> None:
+def run_lines(text: str, folder: Path, apart: bool) -> str:
+    """Run the lines of a shell block in `folder`; what its `cat`s print."""
+    for name, content in HERE.findall(text):
+        (folder / name).write_text(content)
+    lines = HERE.sub("", text).splitlines()
+    return "".join(run_line(line, folder, apart) for line in lines)
+
+
+def run_line(line: str, folder: Path, apart: bool) -> str:
     """Run a command in `folder`: in a process of its own, or here, where Spark runs already."""
     words = shlex.split(line, comments=True)
     if not words:
-        return
+        return ""
+    if words[0] == "cat":
+        return "".join(path.read_text() for path in sorted(folder.glob(words[1])))
     if words[0] == "make":
         call(["make", "-n", *words[1:]], ROOT)  # itself run by CI; here: that there is such a one
-        return
+        return ""
     assert words[0] == "nearcast", line
     args = [sys.executable, "-m", *words]
     if words[1] == "run":
@@ -91,6 +102,7 @@ def run_line(line: str, folder: Path, apart: bool) -> None:
         call(args, folder)
     else:
         assert main(in_full(words[1:], folder)) == 0, line
+    return ""
 
 
 def check_config(path: Path) -> None:
@@ -105,10 +117,13 @@ def check_config(path: Path) -> None:
     ["README.md", *(f"docs/{page}.md" for page in PAGES)],
 )
 def test_page(page: str, tmp_path: Path) -> None:
+    shown = ""
     for language, text in blocks(page):
         if language == "sh":
-            for line in text.splitlines():
-                run_line(line, tmp_path, apart=page == "README.md")
+            shown = run_lines(text, tmp_path, apart=page == "README.md")
+        elif language == "" and shown:  # what the commands before it print, in any order
+            assert sorted(shown.splitlines()) == sorted(text.splitlines())
+            shown = ""
         elif language == "python":
             call([sys.executable, "-c", text], tmp_path)
         elif language == "toml":
