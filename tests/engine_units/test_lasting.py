@@ -12,6 +12,10 @@ from nearcast.engine.spark.lasting import RESTARTS, LastingQuery
 from nearcast.engine.spark.query import RunFailed
 
 LOST = "Job aborted: Task 0 failed 4 times (ExecutorLostFailure (executor 3 exited ...))"
+UNREAD = (
+    "Job aborted due to stage failure: A shuffle map stage with indeterminate output was failed and "
+    "retried. However, Spark cannot rollback the ResultStage 15 to re-process the input data"
+)
 
 
 class Query:
@@ -92,6 +96,12 @@ def test_not_for_other_reasons(text: str, restarts: int) -> None:
     with pytest.raises(RunFailed):
         lasting(starts, restarts).finish()
     assert len(starts.left) == 1
+
+
+def test_output_that_was_lost_with_its_executor() -> None:
+    starts = Starts([UNREAD, UNREAD])
+    lasting(starts).finish()
+    assert not starts.left
 
 
 def test_not_when_it_was_stopped() -> None:

@@ -20,6 +20,8 @@ Batches = Iterator[pa.RecordBatch]
 _LOST = re.compile(
     r"ExecutorLostFailure|FetchFailed|[Ll]ost executor|Executor heartbeat timed out"
     r"|Remote RPC client disassociated|Failed to connect to|worker lost"
+    # Output of a map stage was lost with its executor, and a part of the result had read it.
+    r"|indeterminate output was failed and retried"
 )
 _OURS = re.compile(r"nearcast\.model\.errors\.\w+: ([^\n]+)")
 
