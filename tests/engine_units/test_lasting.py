@@ -13,8 +13,8 @@ from nearcast.engine.spark.query import RunFailed
 
 LOST = "Job aborted: Task 0 failed 4 times (ExecutorLostFailure (executor 3 exited ...))"
 UNREAD = (
-    "Job aborted due to stage failure: A shuffle map stage with indeterminate output was failed and "
-    "retried. However, Spark cannot rollback the ResultStage 15 to re-process the input data"
+    "Job aborted due to stage failure: A shuffle map stage with indeterminate output was failed "
+    "and retried. However, Spark cannot rollback the ResultStage 15 to re-process the input data"
 )
 
 

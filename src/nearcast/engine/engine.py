@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,11 +151,13 @@ class Engine:
         # A crash while planning leaves batches without a ledger entry: they are planned again.
         first = ledger.batches
         feed.cut(first)
-        reach = 0
-        for n, batch in enumerate(Planner(logs, batch_events, splits, spool).batches(), first):
-            feed.add(n, feed.with_kinds(batch))
-            reach = max([reach, *map(reach_of, batch)])
-            first = n + 1
+        reaches: list[Future[int]] = []
+        with ThreadPoolExecutor(splits) as beside:  # what it does needs no lock of the interpreter
+            for n, batch in enumerate(Planner(logs, batch_events, splits, spool).batches(), first):
+                feed.add(n, feed.with_kinds(batch))
+                reaches += [beside.submit(reach_of, split) for split in batch]
+                first = n + 1
+            reach = max((found.result() for found in reaches), default=0)
         ledger.add(fresh, first, ledger.events + sum(len(log) for log in logs), reach)
         return ledger.events, first
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
-from nearcast.wire.named_kinds import line_at
+from nearcast.kernels.find import find, skips
 from nearcast.wire.split import Split
 
 __all__ = ["reach_of"]
 
-_CHUNK = 1 << 24  # bytes of a log that are looked through at once
 _NAMES = (b'"last"', b"\\u00")  # a key may be written with escapes
 
 
@@ -30,32 +32,30 @@ def reach_of(split: Split) -> int:
     if split.format == "reject":
         return 0
     if split.format == "jsonl":
-        return _in_lines(split)
+        return _in_lines(split) if split.length else 0
     return max((_in_column(column) for column in _columns(split)), default=0)
 
 
 def _in_lines(split: Split) -> int:
-    longest, left, rest = 0, split.length, b""
-    with Path(split.path).open("rb") as file:
-        file.seek(split.start)
-        while left > 0 and (data := file.read(min(_CHUNK, left))):
-            left -= len(data)
-            whole = rest + data
-            cut = len(whole) if left == 0 else whole.rfind(b"\n") + 1
-            rest = whole[cut:]
-            longest = max(longest, _in_text(whole[:cut]))
+    with Path(split.path).open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as whole:
+        data = np.frombuffer(whole, np.uint8, split.length, split.start)
+        longest = max(_longest(data, whole, split, name) for name in _NAMES)
+        del data  # else the file could not be closed
     return longest
 
 
-def _in_text(data: bytes) -> int:
-    """The same of whole lines."""
-    longest = 0
-    for name in _NAMES:
-        at = data.find(name)
-        while at >= 0:
-            line = line_at(data, at)
-            longest = max(longest, _of_line(line))
-            at = data.find(name, data.find(line, max(0, at - len(line))) + len(line))
+def _longest(data: NDArray[np.uint8], whole: mmap, split: Split, name: bytes) -> int:
+    """The longest `last` of lines in which a name stands."""
+    pattern, skip = np.frombuffer(name, np.uint8), skips(name)
+    longest, end = 0, split.start + split.length
+    at = find(data, 0, pattern, skip)
+    while at >= 0:
+        place = split.start + at
+        first = whole.rfind(b"\n", split.start, place) + 1 or split.start
+        stop = whole.find(b"\n", place, end)
+        stop = end if stop < 0 else stop
+        longest = max(longest, _of_line(whole[first:stop]))
+        at = find(data, stop - split.start, pattern, skip)
     return longest
 
 
