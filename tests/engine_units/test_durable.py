@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from nearcast.engine.feed.source import Feed
-from nearcast.engine.files import write_atomic
 from nearcast.engine.output.batch_files import BatchFiles, commit
 from nearcast.kinds import KINDS
+from nearcast.wire.durable import write_atomic
 from nearcast.wire.parquet import CodedWriter, Column
 from nearcast.wire.split import Split
 from nearcast.wire.tables import REJECTS

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from nearcast.engine.moves.balancer import STATS, Balancer
-from nearcast.routing import Ps2Stream
 from nearcast.routing.balance import CELLS, PLAN, Balance, Counts, Rest
 from nearcast.routing.base import Sample
 from nearcast.routing.grid.survey import join
+from nearcast.routing.ps2stream.hybrid import Ps2Stream
 
 EVEN, UNEVEN = ([Counts(objects=n) for n in of] for of in ((100, 100), (190, 10)))
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from nearcast.engine.files import write_atomic
 from nearcast.engine.moves.control import make_routers
 from nearcast.engine.options.settings import BOUND, Settings, check_bound
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.routing.balance import Balance
+from nearcast.wire.durable import write_atomic
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from nearcast.routing import Sample, Survey
+from nearcast.routing import Sample
+from nearcast.routing.dkm.survey import Survey
 
 Box = tuple[float, float, float, float]
 EVERYWHERE: Box = (-math.inf, -math.inf, math.inf, math.inf)

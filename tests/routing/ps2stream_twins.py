@@ -9,7 +9,8 @@ from itertools import product
 
 import numpy as np
 
-from nearcast.routing import RegionSurvey, Sample
+from nearcast.routing import Sample
+from nearcast.routing.grid.survey import RegionSurvey
 
 ANY = 3
 Box = tuple[float, float, float, float]

@@ -15,10 +15,11 @@ from tests.routing import dkm_twins as twins
 from tests.routing.dkm_twins import EVERYWHERE, Obj, Sub, sample_of, survey_of
 
 from nearcast.model.errors import NearcastError
-from nearcast.routing import DkmSks, Kop, Sop
 from nearcast.routing.arrays import pack, unpack
-from nearcast.routing.dkm.dkm_sks import subsets_wanted
+from nearcast.routing.dkm.dkm_sks import DkmSks, subsets_wanted
+from nearcast.routing.dkm.kop import Kop
 from nearcast.routing.dkm.plan import PlannedRouter, table_of_plan
+from nearcast.routing.dkm.sop import Sop
 from nearcast.wire.tables import BALLS, control_row, table_of
 
 quick = settings(max_examples=25)

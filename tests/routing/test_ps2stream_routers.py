@@ -14,11 +14,13 @@ from tests.routing.grid_twins import Log, PlainTable, check_exact, log_of, logs,
 from nearcast.kernels.hashing import hash_ids
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
-from nearcast.routing import ROUTERS, GridRouter, RegionSurvey, Registered, Sample
+from nearcast.routing import ROUTERS, Sample
 from nearcast.routing.grid import table as gt
-from nearcast.routing.grid.survey import join, survey_of
+from nearcast.routing.grid.router import GridRouter
+from nearcast.routing.grid.survey import RegionSurvey, join, survey_of
 from nearcast.routing.ps2stream.baseline import Ps2StreamRouter, runs
 from nearcast.routing.ps2stream.load import PARAMETERS, balance, constants_of, load
+from nearcast.routing.ps2stream.registered import Registered
 from nearcast.wire.tables import lists, numbers, strings
 
 usual = settings(max_examples=25, deadline=None)

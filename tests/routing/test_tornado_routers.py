@@ -10,13 +10,17 @@ from numpy.typing import NDArray
 from tests.routing.grid_twins import Log, check_exact, logs, plain_of
 
 from nearcast.kernels.hashing import hash_ids
-from nearcast.routing import GridRouter, Sample, Tornado, TornadoText, TornadoUniform
+from nearcast.routing import Sample
 from nearcast.routing.grid import table as gt
+from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import survey_of
 from nearcast.routing.tornado.a_grid import cells_of, partitions_of
 from nearcast.routing.tornado.aggregates import new_aggregates
 from nearcast.routing.tornado.rebalance import Settings, adjust
+from nearcast.routing.tornado.router import Tornado
 from nearcast.routing.tornado.table import after
+from nearcast.routing.tornado.tornado_text import TornadoText
+from nearcast.routing.tornado.tornado_uniform import TornadoUniform
 from nearcast.wire.tables import lists, numbers, strings
 
 usual = settings(max_examples=20)

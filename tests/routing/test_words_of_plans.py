@@ -12,32 +12,29 @@ import pytest
 
 from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.hashing import mix64_array
-from nearcast.routing import (
-    DkmSks,
-    Kop,
-    Ps2Stream,
-    RegionSurvey,
-    Sample,
-    Sop,
-    Survey,
-    TextFrequency,
-    TextHypergraph,
-    TextMetric,
-    Tornado,
-    TornadoText,
-    TornadoUniform,
-)
+from nearcast.routing import Sample
 from nearcast.routing.arrays import unpack
+from nearcast.routing.dkm.dkm_sks import DkmSks
+from nearcast.routing.dkm.kop import Kop
 from nearcast.routing.dkm.plan import PlannedRouter
+from nearcast.routing.dkm.sop import Sop
+from nearcast.routing.dkm.survey import Survey
 from nearcast.routing.dkm.vocabulary import Vocabulary, numbers_of, vocabulary_of
 from nearcast.routing.grid import table as gt
 from nearcast.routing.grid.router import GridRouter
+from nearcast.routing.grid.survey import RegionSurvey
 from nearcast.routing.ps2stream.baseline import TextRouter
 from nearcast.routing.ps2stream.grid_t import grid_t
-from nearcast.routing.ps2stream.hybrid import thresholds
+from nearcast.routing.ps2stream.hybrid import Ps2Stream, thresholds
 from nearcast.routing.ps2stream.nodes import root
 from nearcast.routing.ps2stream.partition_workload import partition_workload
+from nearcast.routing.ps2stream.text_frequency import TextFrequency
+from nearcast.routing.ps2stream.text_hypergraph import TextHypergraph
+from nearcast.routing.ps2stream.text_metric import TextMetric
 from nearcast.routing.ps2stream.workload import lay_out
+from nearcast.routing.tornado.router import Tornado
+from nearcast.routing.tornado.tornado_text import TornadoText
+from nearcast.routing.tornado.tornado_uniform import TornadoUniform
 from nearcast.wire.words import hash_words
 
 SHARDS = 4

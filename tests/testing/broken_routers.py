@@ -6,16 +6,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.routing import (
-    Hash,
-    Placement,
-    Ps2Stream,
-    RegionSurvey,
-    Router,
-    TextFrequency,
-    TornadoUniform,
-)
+from nearcast.routing import Hash, Placement, Router
+from nearcast.routing.grid.survey import RegionSurvey
 from nearcast.routing.grid.table import Pairs
+from nearcast.routing.ps2stream.hybrid import Ps2Stream
+from nearcast.routing.ps2stream.text_frequency import TextFrequency
+from nearcast.routing.tornado.tornado_uniform import TornadoUniform
 
 
 class FlatWorld(TornadoUniform):

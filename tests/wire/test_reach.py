@@ -11,27 +11,33 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nearcast.kernels.find import find, skips
+from nearcast.kernels.find import find
 from nearcast.wire.reach import reach_of
 from nearcast.wire.split import Split
 
 
-@given(st.binary(max_size=60), st.binary(min_size=1, max_size=4), st.integers(0, 60))
+@given(st.binary(max_size=60), st.binary(min_size=3, max_size=6), st.integers(0, 60))
 def test_find_is_that_of_bytes(data: bytes, pattern: bytes, start: int) -> None:
-    found = find(
-        np.frombuffer(data, np.uint8), start, np.frombuffer(pattern, np.uint8), skips(pattern)
-    )
+    found = find(np.frombuffer(data, np.uint8), start, np.frombuffer(pattern, np.uint8))
     assert found == data.find(pattern, start)
 
 
 @given(
     st.lists(st.sampled_from("ab"), max_size=40),
-    st.lists(st.sampled_from("ab"), min_size=1, max_size=5),
+    st.lists(st.sampled_from("ab"), min_size=3, max_size=5),
 )
 def test_find_where_parts_repeat(data: list[str], pattern: list[str]) -> None:
     text, wanted = "".join(data).encode(), "".join(pattern).encode()
-    found = find(np.frombuffer(text, np.uint8), 0, np.frombuffer(wanted, np.uint8), skips(wanted))
+    found = find(np.frombuffer(text, np.uint8), 0, np.frombuffer(wanted, np.uint8))
     assert found == text.find(wanted)
+
+
+def test_find_over_the_border_of_blocks() -> None:
+    for place in (0, 4090, 4094, 4095, 4096, 8191, 9000):
+        data = np.zeros(place + 6, np.uint8)
+        data[place:] = np.frombuffer(b'"last"', np.uint8)
+        assert find(data, 0, data[place:].copy()) == place
+        assert find(data, place + 1, data[place:].copy()) == -1
 
 
 def _split(path: Path, start: int, length: int) -> Split:

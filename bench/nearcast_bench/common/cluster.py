@@ -21,9 +21,11 @@ from nearcast.index.arena import Memory
 from nearcast.kernels.hashing import hash_ids, mix64_array
 from nearcast.kernels.slots import SUBSCRIBE
 from nearcast.model.space import Space
-from nearcast.routing import GridRouter, Registered, Router, Sample
+from nearcast.routing import Router, Sample
 from nearcast.routing.grid.reporting import reported_by
+from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey, join, survey_at, survey_of
+from nearcast.routing.ps2stream.registered import Registered
 from nearcast.routing.tornado.selective import Summaries
 from nearcast.wire.changes import Work
 from nearcast.wire.decode import no_collector

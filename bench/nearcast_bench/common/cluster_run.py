@@ -15,7 +15,8 @@ from nearcast.kernels.slots import SUBSCRIBE
 from nearcast.kinds import KINDS
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
-from nearcast.routing import ROUTERS, GridRouter, Router
+from nearcast.routing import ROUTERS, Router
+from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey
 from nearcast.wire.tables import OBJECTS, REGIONS, join, lists, numbers, object_columns
 from nearcast_bench.common.cluster import (

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.engine.moves.parcels import Parcel, parcels_of
-from nearcast.routing import GridRouter
+from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey, join, survey_of
 from nearcast.routing.grid.table import GridTable, pack
 from nearcast.routing.orders import TABLE

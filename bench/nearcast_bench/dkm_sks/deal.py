@@ -16,17 +16,11 @@ from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.hashing import hash_ids
 from nearcast.model.errors import NearcastError
 from nearcast.model.jit import njit
-from nearcast.routing import (
-    ROUTERS,
-    GridRouter,
-    GridTable,
-    RegionSurvey,
-    Router,
-    Sample,
-    Survey,
-)
-from nearcast.routing.grid.survey import take
-from nearcast.routing.grid.table import owner
+from nearcast.routing import ROUTERS, Router, Sample
+from nearcast.routing.dkm.survey import Survey
+from nearcast.routing.grid.router import GridRouter
+from nearcast.routing.grid.survey import RegionSurvey, take
+from nearcast.routing.grid.table import GridTable, owner
 from nearcast.wire.tables import numbers, strings
 from nearcast_bench.dkm_sks.load import Loaded
 

@@ -24,8 +24,8 @@ from nearcast.kinds import KINDS
 from nearcast.model.errors import NearcastError
 from nearcast.model.jit import njit
 from nearcast.model.space import GEOGRAPHIC_CODE, Space, distance
-from nearcast.routing import Sample, Survey
-from nearcast.routing.dkm.survey import join_surveys, survey
+from nearcast.routing import Sample
+from nearcast.routing.dkm.survey import Survey, join_surveys, survey
 from nearcast.wire.changes import Changes
 from nearcast.wire.tables import ObjectColumns, numbers
 from nearcast_bench.dkm_sks.source import Part, Source, everything

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.kernels.slots import SUBSCRIBE
-from nearcast.routing import GridRouter
 from nearcast.routing.balance import imbalance
 from nearcast.routing.grid.cells import refined
 from nearcast.routing.grid.live import Period as Seen
+from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey, survey_of
 from nearcast.routing.grid.table import pack
 from nearcast.routing.ps2stream.adjust.decisions import Decision

@@ -28,7 +28,8 @@ from nearcast.kernels.ragged import gather
 from nearcast.kinds import KINDS
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
-from nearcast.routing import ROUTERS, GridRouter
+from nearcast.routing import ROUTERS
+from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import survey_of
 from nearcast.wire.tables import ObjectColumns, lists, object_columns
 from nearcast.workload.mix import OBJECTS_AN_UPDATE

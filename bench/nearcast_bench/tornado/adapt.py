@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from nearcast.model.errors import NearcastError
-from nearcast.routing import GridRouter, Router
+from nearcast.routing import Router
 from nearcast.routing.grid.costs import Costs, ranges_of, sample_costs
+from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey
 from nearcast.routing.grid.table import GridTable
 from nearcast.routing.sampling import thinned

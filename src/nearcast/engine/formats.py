@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from nearcast.engine.files import write_atomic
 from nearcast.model.errors import NearcastError
+from nearcast.wire.durable import write_atomic
 
 FORMAT = 2  # 1: files without a number
 FIELD = "checkpoint_format"  # of JSON files

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
-import uuid
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from nearcast.engine.feed.places import correct_spark_paths
 from nearcast.engine.feed.tailer import Tailer
-from nearcast.engine.files import make_folder, write_atomic
+from nearcast.engine.files import run_id
 from nearcast.engine.moves.balancer import LOG, Balancer
 from nearcast.engine.options.settings import Settings, check_bound
 from nearcast.engine.output.batch_files import forget_temporary
@@ -28,6 +27,7 @@ from nearcast.engine.spark.query import stream
 from nearcast.engine.spark.session import is_local, shard_keys
 from nearcast.engine.spark.steps import ShardProcessor, route_columns, route_feed
 from nearcast.model.errors import NearcastError
+from nearcast.wire.durable import make_folder
 from nearcast.wire.notifications import answers_schema, notifications_schema
 
 
@@ -128,7 +128,7 @@ class Run:
         folder.mkdir(parents=True, exist_ok=True)
         fields = {"string": "string", "int64": "long", "double": "double"}
         columns = list(notifications_schema(self.settings.kinds))
-        if self.settings.retain_ms:
+        if self.settings.stores:
             names = {f.name for f in columns}
             columns += [f for f in answers_schema() if f.name not in names]
         schema = ", ".join(f"{f.name} {fields[str(f.type)]}" for f in columns)
@@ -169,11 +169,8 @@ class Run:
 
 def _run_name(folder: Path) -> str:
     """A name for the arenas of a checkpoint, the same in every start from it."""
-    path = folder / "run"
-    if not path.exists() or not path.read_text().strip():
-        write_atomic(path, uuid.uuid4().hex.encode())
     # Of the place too: a copy that runs at the same time has arenas of its own.
-    name = f"{path.read_text().strip()} {folder.resolve()}"
+    name = f"{run_id(folder)} {folder.resolve()}"
     return hashlib.sha256(name.encode()).hexdigest()[:32]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from nearcast.index.base import boxes_by
 from nearcast.kernels.slots import CONJUNCTION, REGION_CODE
 from nearcast.objects.base import Centres, Fields, Found, Objects, ObjectStore, Queries, Regions
 from nearcast.wire.asks import AT, KEYWORDS, TEXT, TIME
@@ -32,6 +33,11 @@ class Answers(ABC):
     @abstractmethod
     def search(self, store: ObjectStore, asks: pa.RecordBatch, before: Rows) -> list[bytes]:
         """The part of one shard in the answer to each ask; objects of lower ranks than `before`."""
+
+    def places(self, asks: pa.RecordBatch) -> NDArray[np.float64] | None:
+        """Boxes (minx, miny, maxx, maxy) that hold all objects asked for; None: anywhere."""
+        del asks  # most look everywhere
+        return None
 
     @abstractmethod
     def merge(self, ask: Ask, parts: list[bytes]) -> bytes:
@@ -108,6 +114,10 @@ class InOrderOfTime(_ObjectAnswers):
     def find(self, store: ObjectStore, asks: pa.RecordBatch, queries: Queries) -> Found:
         """Inside the regions."""
         return store.within(queries, regions_of(asks), numbers(asks["limit"]))
+
+    def places(self, asks: pa.RecordBatch) -> NDArray[np.float64]:
+        """The outer boxes of the regions."""
+        return boxes_by(asks)[1]
 
     def choose(self, ask: Ask, found: _Objects) -> Rows:
         """By time, then rank."""

@@ -39,62 +39,18 @@ from __future__ import annotations
 
 from nearcast.routing.base import Load, Placement, Router, Routes, Sample
 from nearcast.routing.broadcast import Broadcast
-from nearcast.routing.dkm.dkm_sks import DkmSks
-from nearcast.routing.dkm.kop import Kop
-from nearcast.routing.dkm.plan import table_of_plan
-from nearcast.routing.dkm.sop import Sop
-from nearcast.routing.dkm.survey import Survey
-from nearcast.routing.grid.router import GridRouter
-from nearcast.routing.grid.survey import RegionSurvey
-from nearcast.routing.grid.table import GridTable
 from nearcast.routing.hash import Hash
-from nearcast.routing.ps2stream.hybrid import Ps2Stream
-from nearcast.routing.ps2stream.registered import Registered
-from nearcast.routing.ps2stream.space_grid import SpaceGrid
-from nearcast.routing.ps2stream.space_kd import SpaceKd
-from nearcast.routing.ps2stream.space_r import SpaceR
-from nearcast.routing.ps2stream.text_frequency import TextFrequency
-from nearcast.routing.ps2stream.text_hypergraph import TextHypergraph
-from nearcast.routing.ps2stream.text_metric import TextMetric
 from nearcast.routing.random import Random
 from nearcast.routing.registry import ROUTERS
-from nearcast.routing.sstd.router import Sstd
-from nearcast.routing.sstd.sstd_quadtree import SstdQuadtree
-from nearcast.routing.sstd.sstd_text import SstdText
-from nearcast.routing.tornado.router import Tornado
-from nearcast.routing.tornado.tornado_text import TornadoText
-from nearcast.routing.tornado.tornado_uniform import TornadoUniform
 
 __all__ = [
     "ROUTERS",
     "Broadcast",
-    "DkmSks",
-    "GridRouter",
-    "GridTable",
     "Hash",
-    "Kop",
     "Load",
     "Placement",
-    "Ps2Stream",
     "Random",
-    "RegionSurvey",
-    "Registered",
     "Router",
     "Routes",
     "Sample",
-    "Sop",
-    "SpaceGrid",
-    "SpaceKd",
-    "SpaceR",
-    "Sstd",
-    "SstdQuadtree",
-    "SstdText",
-    "Survey",
-    "TextFrequency",
-    "TextHypergraph",
-    "TextMetric",
-    "Tornado",
-    "TornadoText",
-    "TornadoUniform",
-    "table_of_plan",
 ]

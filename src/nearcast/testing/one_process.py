@@ -70,6 +70,7 @@ class OneProcess:
 
         `kinds` are those in use by then; None: perhaps all.
         """
+        sink = Sink(self.settings, self.checkpoint, self.out)
         route = RouteStep(self.settings, str(self.checkpoint), n)
         sent: list[list[Envelope]] = [[] for _ in states]
         for number, (decoded, final) in enumerate(splits):
@@ -85,5 +86,5 @@ class OneProcess:
             done.seconds.append(time.process_time() - started)
             done.states.append(following)
             done.reports.append(report)
-        Sink(self.settings, self.checkpoint, self.out)(cast(Any, _Frame(done.reports)), n)
+        sink(cast(Any, _Frame(done.reports)), n)
         return done

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from nearcast.kernels.find import find, skips
+from nearcast.kernels.find import find
 from nearcast.wire.split import Split
 
 __all__ = ["reach_of"]
@@ -46,16 +46,16 @@ def _in_lines(split: Split) -> int:
 
 def _longest(data: NDArray[np.uint8], whole: mmap, split: Split, name: bytes) -> int:
     """The longest `last` of lines in which a name stands."""
-    pattern, skip = np.frombuffer(name, np.uint8), skips(name)
+    pattern = np.frombuffer(name, np.uint8)
     longest, end = 0, split.start + split.length
-    at = find(data, 0, pattern, skip)
+    at = find(data, 0, pattern)
     while at >= 0:
         place = split.start + at
         first = whole.rfind(b"\n", split.start, place) + 1 or split.start
         stop = whole.find(b"\n", place, end)
         stop = end if stop < 0 else stop
         longest = max(longest, _of_line(whole[first:stop]))
-        at = find(data, stop - split.start, pattern, skip)
+        at = find(data, stop - split.start, pattern)
     return longest
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from nearcast.cli import main
 from nearcast.model.errors import NearcastError
-from nearcast.routing import GridRouter
+from nearcast.routing.grid.router import GridRouter
 from nearcast_bench.common.cluster import ENGINE, H2, PLACE, Cluster, Reported
 from nearcast_bench.common.cluster_run import Layout, Oracle, agree, measure, planned
 from nearcast_bench.common.figures import Figure

@@ -7,7 +7,6 @@ import pytest
 from tests.routing.sstd.sstd_twins import town
 from tests.routing.sstd.test_qt_tree import check_tree
 
-from nearcast.routing import Sstd, SstdQuadtree, SstdText
 from nearcast.routing.arrays import Arrays
 from nearcast.routing.balance import CELLS, Balance, Counts, Rest
 from nearcast.routing.base import Sample
@@ -21,6 +20,9 @@ from nearcast.routing.sstd.object_routing import lists_of, route_objects
 from nearcast.routing.sstd.qt_tree import LEAF, TEXTUAL, leaves_of, unpack
 from nearcast.routing.sstd.query_routing import queries_at, query_leaves
 from nearcast.routing.sstd.reallocation import load_ratio
+from nearcast.routing.sstd.router import Sstd
+from nearcast.routing.sstd.sstd_quadtree import SstdQuadtree
+from nearcast.routing.sstd.sstd_text import SstdText
 
 SHARDS = 4
 by_router = pytest.mark.parametrize("kind", [Sstd, SstdQuadtree, SstdText], ids=lambda r: r.name)

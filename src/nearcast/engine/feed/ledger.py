@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from nearcast.engine.feed.places import moved_along
-from nearcast.engine.files import write_atomic
 from nearcast.engine.formats import FIELD, FORMAT, check_format
 from nearcast.model.errors import NearcastError
+from nearcast.wire.durable import write_atomic
 
 # Clocks of file systems are coarse: a time of change this close to the look proves nothing.
 _UNSURE_NS = 2_000_000_000

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from nearcast.engine.files import write_atomic
+from nearcast.wire.durable import write_atomic
 from nearcast.wire.split import Split
 
 

@@ -17,8 +17,8 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit
 
 from nearcast.engine.feed import places
-from nearcast.engine.files import sync_file, sync_folder, write_atomic
 from nearcast.engine.formats import FORMAT, refused
+from nearcast.wire.durable import sync_file, sync_folder, write_atomic
 from nearcast.wire.named_kinds import named_kinds
 from nearcast.wire.split import Split
 

@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from nearcast.engine.files import write_atomic
 from nearcast.routing import Router
 from nearcast.routing.arrays import unpack
 from nearcast.routing.balance import PLAN, Balance, Change, Counts, Rest, imbalance
 from nearcast.routing.orders import TABLE, Order
+from nearcast.wire.durable import write_atomic
 
 STATS = "stats"  # in an order: what shards shall write statistics for
 HOLDS_AFTER = 2  # batches from a decision to the first one in which its table holds

@@ -19,11 +19,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.engine.files import inside, write_atomic
+from nearcast.engine.files import inside
 from nearcast.routing import Router, Sample
 from nearcast.routing.arrays import pack, unpack
 from nearcast.routing.orders import HOMES, TABLE, Order
 from nearcast.routing.sampling import thinned
+from nearcast.wire.durable import write_atomic
 from nearcast.wire.tables import lists, numbers
 
 WARMUP = 10_000  # objects, by default

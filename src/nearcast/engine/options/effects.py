@@ -40,7 +40,7 @@ def check_strategies(options: RunOptions, settings: Settings) -> None:
     chosen = settings.chosen
     if options.bounds is not None:
         _need(chosen, "bounds", "divides space into cells", lambda r: r.by_place)
-    if options.retain == OFF and options.store != DEFAULTS["store"]:
+    if options.retain == OFF and not options.archive and options.store != DEFAULTS["store"]:
         raise no_effect("store", "no objects are retained; leave it out, or use --retain")
     if options.warmup:
         _need(chosen, "warmup", "makes a plan", lambda r: r.plans)

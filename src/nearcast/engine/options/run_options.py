@@ -109,6 +109,14 @@ class RunOptions:
         str,
         Option(values.Choice(STORES), "what retained objects rest in"),
     ] = "curve"
+    archive: Annotated[
+        str,
+        Option(
+            values.Text("DIR", empty="none"),
+            "folder that keeps every object for good, as GeoParquet; asks that reach back further "
+            "than objects are retained read it",
+        ),
+    ] = ""
     changes: Annotated[
         str,
         Option(

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from nearcast.engine.files import write_atomic
 from nearcast.engine.formats import FIELD, FORMAT, check_format
 from nearcast.engine.options.run_options import DEFAULTS, RunOptions, checked, suggest
 from nearcast.kinds import Kind, kinds_of
@@ -20,10 +19,11 @@ from nearcast.model.space import Space
 from nearcast.model.standing import Needs
 from nearcast.routing import ROUTERS
 from nearcast.routing.balance import Balance
+from nearcast.wire.durable import write_atomic
 from nearcast.wire.kind import needs_of
 
 STORED = Needs.COUNTS | Needs.RANK | Needs.FIELDS
-"""What objects must carry to be retained."""
+"""What objects must carry to be retained or archived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,7 @@ class Settings:
     plugins: tuple[str, ...] = ()  # modules that bring more kinds of query (`nearcast.kinds`)
     retain_ms: int = 0  # how far back objects are retained; 0: none, FOREVER: all
     store: str = DEFAULTS["store"]  # what retained objects rest in (`nearcast.objects`)
+    archive: str = ""  # folder that keeps every object, as an absolute path; empty: none does
     arena: str = ""  # folder for the indexes, on each machine; empty: shared memory or /tmp
 
     def __post_init__(self) -> None:
@@ -83,6 +84,7 @@ class Settings:
             balance=Balance.from_json(options.balance_settings()),
             only=options.kinds,
             retain_ms=options.retain_ms(order),
+            archive=str(Path(options.archive).resolve()) if options.archive else "",
             **{name: getattr(options, name) for name in _OPTIONS},
         )
 
@@ -107,8 +109,13 @@ class Settings:
 
     @property
     def stored(self) -> Needs:
-        """What objects must carry to be retained, if they are."""
-        return STORED if self.retain_ms else Needs.NOTHING
+        """What objects must carry to be retained or archived, if they are."""
+        return STORED if self.stores else Needs.NOTHING
+
+    @property
+    def stores(self) -> bool:
+        """Whether each object is kept on one shard, in memory or in the archive."""
+        return bool(self.retain_ms or self.archive)
 
     @property
     def grace_ms(self) -> int:
@@ -178,6 +185,8 @@ def check_bound(settings: Settings, folder: Path) -> None:
             raise NearcastError(f"{path}: not a nearcast checkpoint (it holds no settings)")
         check_format(path, then)
         other = [n for n in BOUND if then.get(n) != json.loads(json.dumps(now[n]))]
+        if bool(then.get("archive")) != bool(now["archive"]):  # it may have moved
+            other.append("archive")
         if other:
             said = "; ".join(f"{n} was {then.get(n)!r}, now {now[n]!r}" for n in other)
             raise NearcastError(

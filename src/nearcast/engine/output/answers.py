@@ -15,9 +15,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nearcast.engine.files import inside, write_atomic
+from nearcast.engine.files import inside
 from nearcast.engine.options.settings import Settings
 from nearcast.wire.asks import asks_with
+from nearcast.wire.durable import write_atomic
 from nearcast.wire.notifications import answers_schema
 from nearcast.wire.tables import from_bytes, to_bytes
 

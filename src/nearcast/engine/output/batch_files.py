@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nearcast.engine.files import make_folder, sync_folder
 from nearcast.model.errors import NearcastError
+from nearcast.wire.durable import make_folder, sync_folder
 from nearcast.wire.kind import Kinds
 from nearcast.wire.notifications import Reported, render, tabulate, write_rows
 

@@ -13,6 +13,7 @@ from nearcast.engine import faults
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.answers import write_answers
+from nearcast.engine.output.archiving import open_archive
 from nearcast.engine.output.batch_files import commit
 from nearcast.engine.output.reports import BatchRecord, Reports
 from nearcast.engine.route.mail import Mail
@@ -28,6 +29,7 @@ class Sink:
         self, settings: Settings, checkpoint: Path, out: Path, on_batch: OnBatch | None = None
     ) -> None:
         self.out, self.checkpoint = out, checkpoint
+        self.archive = open_archive(settings, checkpoint)
         self.controls = Controls(checkpoint, settings)
         self.reports = Reports(checkpoint)
         self.mail = Mail(Path(settings.mail)) if settings.mail else None
@@ -43,6 +45,10 @@ class Sink:
         commit(self.out, {name: path for r in reports for name, path in r.files.items()})
         names = [r.answers for r in reports if r.answers]
         write_answers(self.controls.settings, self.checkpoint, self.out, batch, names)
+        if self.archive:
+            self.archive.commit(batch, [part for r in reports for part in r.archived])
+            faults.reach("sink-archived", batch)
+            self.archive.merge()
         faults.reach("sink-renamed", batch)
         now = time.perf_counter()
         record = BatchRecord(batch, now - self._last, reports)

@@ -8,10 +8,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nearcast.engine.files import write_atomic
 from nearcast.engine.moves.balancer import HOLDS_AFTER, Record
 from nearcast.plotting import COLOURS, QUIET, NoMatplotlib, short, svg
 from nearcast.routing.balance import imbalance
+from nearcast.wire.durable import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from nearcast.engine.files import write_atomic
 from nearcast.engine.moves.balancer import HOLDS_AFTER, Record
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.shard.step import Report
 from nearcast.routing import Load
 from nearcast.routing.balance import Balance, imbalance
+from nearcast.wire.durable import write_atomic
 
 _LOADS = ("objects", "controls", "examined", "lookups", "scanned", "seconds", "match_seconds")
 

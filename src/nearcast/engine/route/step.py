@@ -116,7 +116,7 @@ class RouteStep:
                 data = none if by_name else to_bytes(objects)
                 return [(data, posted, None)] * self.settings.shards, None
             wanted[routes.shards, routes.rows] = True
-        if self.settings.retain_ms:
+        if self.settings.stores:
             home = homes(numbers(objects["pos"]), self.settings.shards)
             wanted[home, np.arange(objects.num_rows)] = True
         if by_name:

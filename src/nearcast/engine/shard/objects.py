@@ -18,14 +18,15 @@ from nearcast.engine.formats import read_binary, write_binary
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.shard.events import Events
 from nearcast.engine.shard.state import StoredFiles
-from nearcast.index.arena import Storage
+from nearcast.index.arena import Memory, Storage
 from nearcast.model.errors import NearcastError
 from nearcast.objects import STORES
-from nearcast.objects.base import NOT_SEALED, STORED, Slicing
+from nearcast.objects.archive import read
+from nearcast.objects.base import NOT_SEALED, STORED, ObjectStore, Slicing
 from nearcast.objects.tables import read_table
-from nearcast.wire.tables import FOREVER, from_bytes, numbers, to_bytes
+from nearcast.wire.tables import FOREVER, empty, from_bytes, numbers, to_bytes
 
-__all__ = ["Past", "homes", "refused", "why_refused"]
+__all__ = ["Past", "archived_objects", "homes", "own_objects", "refused", "why_refused"]
 
 SLICING = Slicing()
 _GRACE = 3  # batches that a file outlives its last use, so that late repeats find it
@@ -35,6 +36,45 @@ def homes(pos: NDArray[np.int64], shards: int) -> NDArray[np.int64]:
     """The shard that stores each object, by its place in the log: alike many on each."""
     mixed = pos.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return ((mixed >> np.uint64(33)) % np.uint64(shards)).astype(np.int64)
+
+
+def own_objects(events: Events, shard: int, settings: Settings) -> pa.RecordBatch:
+    """STORED of the objects of a batch whose home this shard is, in object order."""
+    if not settings.stores:
+        return empty(STORED)
+    mine = homes(events.pos, settings.shards) == shard
+    rows = events.objects.order[mine[events.objects.order]]
+    if not len(rows):
+        return empty(STORED)
+    assert events.carried is not None
+    assert events.carried.ranks is not None
+    taken = events.table.take(pa.array(rows))
+    ranks = pa.array(events.carried.ranks[rows])
+    columns = [ranks if f.name == "rank" else taken[f.name] for f in STORED]
+    return pa.RecordBatch.from_arrays(columns, schema=STORED)
+
+
+def archived_objects(
+    settings: Settings,
+    shard: int,
+    asks: pa.RecordBatch,
+    places: NDArray[np.float64] | None,
+    ranked: int,
+    own: pa.RecordBatch,
+) -> ObjectStore:
+    """A store of this shard's part of all that asks may look at, out of the archive.
+
+    Objects of earlier batches (their ranks are below `ranked`) are dealt to shards by rank; to
+    these come the shard's `own` of this batch, which the archive does not have yet.
+    """
+    after, until = int(numbers(asks["end"]).min()), int(numbers(asks["time"]).max())
+    found = read(Path(settings.archive), after, until, places, ranked)
+    mine = np.flatnonzero(numbers(found["rank"]) % settings.shards == shard)
+    store = STORES[settings.store](settings.space, Memory(), SLICING)
+    for table in (found.take(pa.array(mine)), own):
+        if table.num_rows:
+            store.add(*read_table(table))
+    return store
 
 
 class Past:
@@ -57,30 +97,11 @@ class Past:
             else:
                 self.store.add(*read_table(table))
 
-    def add(self, events: Events) -> None:
-        """Store those objects of a batch whose home this shard is."""
-        mine = homes(events.pos, self.settings.shards) == self.shard
-        rows = events.objects.order[mine[events.objects.order]]
-        if not len(rows):
-            return
-        assert events.carried is not None
-        assert events.carried.ranks is not None
-        taken = events.table.take(pa.array(rows))
-        ranks = pa.array(events.carried.ranks[rows])
-        columns = [ranks if f.name == "rank" else taken[f.name] for f in STORED]
-        self._added = pa.RecordBatch.from_arrays(columns, schema=STORED)
-        self.store.add(*read_table(self._added))
-
-    def search(
-        self, asks: dict[str, pa.RecordBatch], before: dict[str, NDArray[np.int64]]
-    ) -> dict[str, list[bytes]]:
-        """The part of this shard in the answers, by kind."""
-        parts = {}
-        for kind, table in asks.items():
-            answers = self.settings.kinds[kind].answers
-            assert answers is not None
-            parts[kind] = answers.search(self.store, table, before[kind])
-        return parts
+    def add(self, own: pa.RecordBatch) -> None:
+        """Store the objects of a batch whose home this shard is (`own_objects`)."""
+        if own.num_rows:
+            self._added = own
+            self.store.add(*read_table(own))
 
     def save(self, batch: int, files: StoredFiles, now: int) -> StoredFiles:
         """Let go what is too old, seal what is over, write what changed; the files from now on."""
@@ -145,10 +166,13 @@ def refused(
 def why_refused(retain_ms: int, oldest: int) -> str:
     """The reason for the reject of such an ask."""
     if retain_ms == 0:
-        return "last: this run retains no objects; start it with --retain DURATION or all"
+        return (
+            "last: this run retains no objects; start it with --retain DURATION or all, or with "
+            "--archive DIR"
+        )
     if retain_ms >= FOREVER:
         return f"last: this run retains objects only from {oldest + 1} on (epoch milliseconds)"
     return (
         f"last: this run goes back {retain_ms} ms, here to {oldest} (epoch milliseconds); "
-        "start it with a longer --retain"
+        "start it with a longer --retain, or with --archive DIR"
     )

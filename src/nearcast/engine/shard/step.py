@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.engine import faults
-from nearcast.engine.files import inside, write_atomic
+from nearcast.engine.files import inside
 from nearcast.engine.moves.balancer import STATS
 from nearcast.engine.moves.control import Export, make_routers
 from nearcast.engine.moves.parcels import Moved, export, take_in, worth_building
@@ -24,16 +24,25 @@ from nearcast.engine.output.batch_files import BatchFiles, kinds_of
 from nearcast.engine.route.envelope import Directions, Envelope
 from nearcast.engine.shard.costs import Bill, add_costs
 from nearcast.engine.shard.events import Events, Ordered, in_order, ranks_in
-from nearcast.engine.shard.objects import Past, refused, why_refused
+from nearcast.engine.shard.objects import (
+    Past,
+    archived_objects,
+    own_objects,
+    refused,
+    why_refused,
+)
 from nearcast.engine.shard.state import Delta, Manifest, StateFiles, snapshot
 from nearcast.engine.shard.views import change_kinds, reported_by, view_of
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
+from nearcast.objects.archive import ArchiveWriter
+from nearcast.objects.archive import Part as ArchivePart
 from nearcast.routing import Router
 from nearcast.routing.arrays import FOLDER, pack
 from nearcast.routing.balance import Counts
 from nearcast.routing.base import Seen
 from nearcast.routing.sampling import sample_of
+from nearcast.wire.durable import write_atomic
 from nearcast.wire.notifications import Reported, net
 from nearcast.wire.tables import REJECTS, empty, join, numbers, to_bytes
 
@@ -68,6 +77,7 @@ class Report(msgspec.Struct):
     counts: dict[str, Counts] = {}  # by kind
     moved: int = 0  # copies that went elsewhere, and bytes of their files
     moved_bytes: int = 0
+    archived: list[ArchivePart] = []  # files for the archive
     answers: str = ""  # the file with its parts of answers, relative to the checkpoint
     costs: dict[str, list[float]] = {}  # by kind: added to C(w) of each shard, less taken away
 
@@ -118,7 +128,14 @@ class ShardStep:
             if events.carried is not None:
                 for index in indexes.values():
                     index.carry(events.carried)
-            late = self._ask(past, events, manifest, report)
+            own = own_objects(events, shard, self.settings)
+            if past is not None:
+                past.add(own)
+            if self.settings.archive:
+                writer = ArchiveWriter(Path(self.settings.archive), self.settings.space)
+                report.archived = writer.write(directions.batch, shard, own)
+                faults.reach("shard-archived", directions.batch)
+            late = self._ask(past, own, events, manifest, report)
             reported = self._match(indexes, routers, views, report)
             mixed = change_kinds(indexes, held)
             ranks = {k: ranks_in(ordered[k], v) for k, v in views.items()} if mixed else None
@@ -177,34 +194,41 @@ class ShardStep:
         return Past(self.settings, self.checkpoint, shard, Part(arena, "past"))
 
     def _ask(
-        self, past: Past | None, events: Events, manifest: Manifest, report: Report
+        self,
+        past: Past | None,
+        own: pa.RecordBatch,
+        events: Events,
+        manifest: Manifest,
+        report: Report,
     ) -> pa.RecordBatch:
-        """Store the objects of the batch, and find this shard's parts of answers.
+        """Find this shard's parts of answers; `own`: the objects of the batch that it stores.
 
         REJECTS of asks that reach back too far, on shard 0.
         """
-        if past is not None:
-            past.add(events)
         if not events.asks:
             return empty(REJECTS)
         retain, floor = self.settings.retain_ms, manifest.objects.floor
-        accepted, before, rejects = {}, {}, []
+        accepted, parts, rejects = {}, {}, []
         for kind, asks in events.asks.items():
             clock = numbers(asks["time"])
             if not events.by_time:  # by time, nothing later came before an ask
                 clock = np.maximum(numbers(asks["clock"]), clock)
             oldest = np.maximum(clock - retain, floor) if retain else clock
-            bad = refused(asks, clock, retain, floor)
+            beyond = refused(asks, clock, retain, floor)
+            bad = np.zeros_like(beyond) if self.settings.archive else beyond
             for row in np.flatnonzero(bad).tolist():
                 reason = why_refused(retain, int(oldest[row]))
                 found = asks.slice(row, 1).to_pylist()[0] | {"reason": reason}
                 rejects.append({f.name: found[f.name] for f in REJECTS})
-            if not bad.all():
-                kept = np.flatnonzero(~bad)
-                accepted[kind] = asks.take(pa.array(kept))
-                before[kind] = events.before[kind][kept]
-        if accepted and past is not None:
-            parts = past.search(accepted, before)
+            if bad.all():
+                continue
+            kept = np.flatnonzero(~bad)
+            accepted[kind] = asks.take(pa.array(kept))
+            parts[kind] = self._parts(
+                past, own, manifest, report.shard, kind, accepted[kind], events.before[kind][kept],
+                beyond[kept],
+            )  # fmt: skip
+        if accepted:
             report.answers = write_parts(
                 self.checkpoint, report.batch, report.shard, accepted, parts
             )
@@ -213,6 +237,37 @@ class ShardStep:
                 report.notifications[f"{kind}.answer"] = asks.num_rows
             return pa.RecordBatch.from_pylist(rejects, schema=REJECTS)
         return empty(REJECTS)
+
+    def _parts(
+        self,
+        past: Past | None,
+        own: pa.RecordBatch,
+        manifest: Manifest,
+        shard: int,
+        kind: str,
+        asks: pa.RecordBatch,
+        before: NDArray[np.int64],
+        beyond: NDArray[np.bool_],
+    ) -> list[bytes]:
+        """Parts of answers of one kind; those `beyond` what is retained, from the archive."""
+        parts = [b""] * asks.num_rows
+        recent, older = np.flatnonzero(~beyond), np.flatnonzero(beyond)
+        answers = self.settings.kinds[kind].answers
+        assert answers is not None
+        if len(recent):
+            assert past is not None
+            found = answers.search(past.store, asks.take(pa.array(recent)), before[recent])
+            for row, part in zip(recent.tolist(), found, strict=True):
+                parts[row] = part
+        if len(older):
+            table = asks.take(pa.array(older))
+            store = archived_objects(
+                self.settings, shard, table, answers.places(table), manifest.ranked, own
+            )
+            found = answers.search(store, table, before[older])
+            for row, part in zip(older.tolist(), found, strict=True):
+                parts[row] = part
+        return parts
 
     # -- moves -------------------------------------------------------------------------------
 

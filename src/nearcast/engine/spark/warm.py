@@ -57,7 +57,7 @@ def _log(kind: Kind) -> bytes:
 def _ready(settings: Settings) -> Path:
     chosen = ",".join(f"{kind}={name}" for kind, name in sorted(settings.strategies.items()))
     more = " balance" if settings.balance.on else ""
-    return cache_dir() / f"ready {chosen}{more}{f' {settings.store}' if settings.retain_ms else ''}"
+    return cache_dir() / f"ready {chosen}{more}{f' {settings.store}' if settings.stores else ''}"
 
 
 def is_warm(settings: Settings) -> bool:
@@ -77,7 +77,7 @@ def warm(settings: Settings) -> None:
         )
         for kind in list(settings.strategies)[1:]
     ]
-    if settings.retain_ms:
+    if settings.stores:
         command = [sys.executable, "-m", "nearcast.engine.spark.warm", "--store", settings.store]
         others.append(subprocess.Popen(command))
     _load_planning(settings)
@@ -85,7 +85,7 @@ def warm(settings: Settings) -> None:
     failed = [other.wait() for other in others]
     if any(failed):
         load_kernels(settings)
-        if settings.retain_ms:
+        if settings.stores:
             load_store(settings)
     cache_dir().mkdir(parents=True, exist_ok=True)
     _ready(settings).touch()
