@@ -95,10 +95,14 @@ def test_geopandas_reads_a_box_by_the_covering(folder: Path) -> None:
 
 
 def test_duckdb_reads_all_files(folder: Path) -> None:
-    found = duckdb.connect().execute(
-        f"SELECT id, time, x, y, text, keywords, words, CAST(date AS VARCHAR) "
-        f"FROM read_parquet('{folder}/date=*/*.parquet', hive_partitioning = true) ORDER BY rank"
-    ).fetchall()
+    found = (
+        duckdb.connect()
+        .execute(
+            f"SELECT id, time, x, y, text, keywords, words, CAST(date AS VARCHAR) "
+            f"FROM read_parquet('{folder}/date=*/*.parquet', hive_partitioning = true) ORDER BY rank"
+        )
+        .fetchall()
+    )
     words = sorted(map(word_hash, ("ramen", "food")))
     assert found == [
         ("o1", POSTS[0].time, 139.7, 35.66, "Ramen", ["food"], words, "2023-11-14"),
