@@ -99,7 +99,8 @@ def test_duckdb_reads_all_files(folder: Path) -> None:
         duckdb.connect()
         .execute(
             f"SELECT id, time, x, y, text, keywords, words, CAST(date AS VARCHAR) "
-            f"FROM read_parquet('{folder}/date=*/*.parquet', hive_partitioning = true) ORDER BY rank"
+            f"FROM read_parquet('{folder}/date=*/*.parquet', hive_partitioning = true) "
+            "ORDER BY rank"
         )
         .fetchall()
     )
