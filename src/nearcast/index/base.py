@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -88,9 +88,26 @@ class LocalIndex(ABC):
     paper: ClassVar[str]
     about: ClassVar[str]
 
+    past: Any = None
+    """Of a kind that keeps objects (`Kind.keeps`): the store of them (`nearcast.objects`).
+
+    When objects are matched, they are in it already: searches are limited by time and rank.
+    """
+
     def __init__(self, space: Space, storage: Storage) -> None:
         self.space = space
         self.storage = storage
+
+    def reach(self) -> int:
+        """How many milliseconds back from now its subscriptions look into `past`; FOREVER: all."""
+        return 0
+
+    def first_rank(self, ranked: int) -> int:
+        """The lowest rank of objects in `past` that it may need, whatever their times are.
+
+        `ranked` objects came so far.
+        """
+        return ranked
 
     @abstractmethod
     def apply(self, controls: pa.RecordBatch, at: NDArray[np.int32]) -> None:

@@ -32,6 +32,7 @@ from nearcast.kinds.answers import Answers
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.model.standing import Needs, Standing
+from nearcast.objects.base import Slicing
 from nearcast.wire.kind import Event, PlainRows
 from nearcast.wire.tables import controls_with, results_with
 
@@ -111,6 +112,15 @@ class Kind(ABC):
     value: ClassVar[str] = ""
     """The field of notifications that holds the value of an event; empty: none has one."""
     needs: ClassVar[Needs] = Needs.NOTHING
+    keeps: ClassVar[bool] = False
+    """Whether its indexes look at objects of the past (`LocalIndex.past`).
+
+    Each shard then keeps all objects that its router sends there, as far back as the indexes of
+    any shard look (`LocalIndex.reach`, `first_rank`). It must need COUNTS and RANK, and its
+    routers must send every object to every shard.
+    """
+    slicing: ClassVar[Slicing] = Slicing(most=1 << 18)
+    """How what it keeps is cut: small slices, so that what is too old goes soon."""
     answers: ClassVar[Answers | None] = None
     """How its asks are answered; None: it has no asks."""
     shape: ClassVar[str] = ""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from nearcast.index.arena import Storage
 from nearcast.model.space import Space
-from nearcast.wire.tables import OBJECTS
+from nearcast.wire.tables import FOREVER, OBJECTS
 
 __all__ = [
     "NOT_SEALED",
@@ -218,8 +218,11 @@ class ObjectStore(ABC):
         """
 
     @abstractmethod
-    def expire(self, before: int) -> None:
-        """Drop slices all of whose objects have `time <= before`. Limits of queries stay exact."""
+    def expire(self, before: int, rank: int = FOREVER) -> None:
+        """Drop slices all of whose objects have `time <= before` and a rank below `rank`.
+
+        What else is too old may stay: limits of queries are exact by themselves.
+        """
 
     @abstractmethod
     def within(self, queries: Queries, regions: Regions, limit: NDArray[np.int64]) -> Found:

@@ -39,6 +39,7 @@ from nearcast.objects.tables import (
     read_table,
     stored_table,
 )
+from nearcast.wire.tables import FOREVER
 
 __all__ = ["ROW_BITS", "Sliced"]
 
@@ -110,7 +111,8 @@ class Sliced(ObjectStore):
             self._drop(entry)
         time = whole[0].when[:, TIME]
         ended = time < self._directory.border
-        groups, rest = self._groups(time, np.flatnonzero(ended))
+        by_rank = np.argsort(whole[0].when[:, RANK])
+        groups, rest = self._groups(time, by_rank[ended[by_rank]])
         for rows in groups:
             self._make(_some(whole, rows), SEALED)
         for rows, state in ((rest, LATE), (np.flatnonzero(~ended), OPEN)):
@@ -122,7 +124,8 @@ class Sliced(ObjectStore):
     ) -> tuple[list[NDArray[np.int64]], NDArray[np.int64]]:
         """Rows of one slice each: of an interval with many objects, or of several with few.
 
-        Then the rows that are too few for a slice.
+        Then the rows that are too few for a slice. Where an interval has several slices, they
+        follow each other by rank (`rows` ascend by it), so `expire` by rank can drop the first.
         """
         least, most = self.slicing.least, self.slicing.most
         interval = time[rows] // self.slicing.delta_ms
@@ -140,9 +143,9 @@ class Sliced(ObjectStore):
                 few = []
         return groups, np.concatenate([*few, rows[:0]])
 
-    def expire(self, before: int) -> None:
+    def expire(self, before: int, rank: int = FOREVER) -> None:
         for entry in list(self._directory.entries):
-            if entry.last_time <= before:
+            if entry.last_time <= before and entry.last_rank < rank:
                 self._drop(entry)
         self._directory.save()
 

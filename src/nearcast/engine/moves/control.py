@@ -35,6 +35,7 @@ class Control(msgspec.Struct):
     orders: dict[str, dict[str, Any]] = {}
     imports: dict[str, list[str]] = {}
     rests: dict[str, Rest] = {}  # kind: a look at the balance that found nothing to do
+    reach: dict[str, int] = {}  # kind: how far back its subscriptions look, on any shard
 
 
 class Export(msgspec.Struct):
@@ -86,8 +87,8 @@ class Controls:
         """What shards must know in `batch`."""
         control, now = self.at(batch)
         if not now:
-            return Directions(batch, tables=control.tables)
-        return Directions(batch, control.orders, control.imports, control.tables)
+            return Directions(batch, tables=control.tables, reach=control.reach)
+        return Directions(batch, control.orders, control.imports, control.tables, control.reach)
 
     def waits_for_objects(self, batch: int, routers: dict[str, Router], samples: Samples) -> bool:
         """Whether the objects of `batch` are to be kept for a plan."""
@@ -106,17 +107,21 @@ class Controls:
         surveys: list[Surveyed] | None = None,
         costs: dict[str, list[float]] | None = None,
         counts: dict[str, list[Counts]] | None = None,
+        reach: dict[str, int] | None = None,
     ) -> None:
         """After `batch`: publish what holds from the next one on.
 
         `surveys` are answers to an order, be it for a plan or for the balance; `costs` is what the
-        batch added to each shard by a plan, less what it took away; `counts` what each shard did.
+        batch added to each shard by a plan, less what it took away; `counts` what each shard did;
+        `reach` how far back each kind that keeps objects looks.
         """
         FOLDER.set(self.folder.parent)
         control, written = self.at(batch)
         counts = self.balancer.first_counts(batch, counts or {})
         routers = make_routers(self.settings, control.tables)
-        following = Control(dict(control.tables), rests=dict(control.rests))
+        following = Control(dict(control.tables), rests=dict(control.rests), reach=control.reach)
+        if reach is not None and loads:
+            following.reach = reach
         if not loads and written:  # no row, so no shard heard of it: the next batch says it
             following.orders, following.imports = control.orders, control.imports
         for export in exports:
@@ -143,7 +148,9 @@ class Controls:
                     self._look(batch, kind, router, order, done, following)
         faults.reach("sink-decided", batch)
         # Written also when it says nothing, if an earlier try of this batch said something.
-        changed = following.tables != control.tables or following.rests != control.rests
+        changed = (following.tables, following.rests, following.reach) != (
+            control.tables, control.rests, control.reach,
+        )  # fmt: skip
         if following.orders or following.imports or changed or self._path(batch + 1).exists():
             write_binary(self._path(batch + 1), "control", msgspec.msgpack.encode(following))
         plans = [r for r in routers.values() if r.plans]

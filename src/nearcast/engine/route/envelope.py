@@ -25,6 +25,7 @@ class Directions(msgspec.Struct):
         str, list[str]
     ] = {}  # kind: exports to take in, of all shards; relative to the checkpoint
     tables: dict[str, bytes] = {}  # kind: the routing table, to select by
+    reach: dict[str, int] = {}  # kind: how many milliseconds back any shard's subscriptions look
 
 
 class Extras(msgspec.Struct):
@@ -53,6 +54,7 @@ class Envelope(msgspec.Struct):
     extras: Extras
     asks: dict[str, memoryview] = {}  # by kind, of those that have any
     rows: memoryview | None = None  # of what goes by reference, those for this shard; None: all
+    in_use: list[str] = []  # kinds that route objects in the batch, as far as the split knows
     costs: dict[str, list[float]] = {}  # kind: what the split adds to each shard, by a plan
 
     @property

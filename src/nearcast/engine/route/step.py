@@ -76,6 +76,7 @@ class RouteStep:
         carried = extras_for(decoded, wanted, self.settings.shards, self.settings.order == "time")
         none = to_bytes(empty(REJECTS))
         asks = {kind: to_bytes(table) for kind, table in decoded.asks.items()}
+        known = list(decoded.subscribes) if kinds is None else list(kinds)
         for shard in range(self.settings.shards):
             first = shard == 0
             yield (
@@ -95,6 +96,7 @@ class RouteStep:
                         carried[shard],
                         asks,
                         objects[shard][2],
+                        known,
                         self._costs if first else {},
                     )
                 ),

@@ -76,6 +76,7 @@ class Events:
     table: pa.RecordBatch  # the objects as they came
     asks: dict[str, pa.RecordBatch]  # by kind, in the order of the log
     before: dict[str, NDArray[np.int64]]  # the first rank that each of these does not see
+    in_use: frozenset[str]  # kinds that route objects in this batch
 
     def __len__(self) -> int:
         """Subscribes and ends."""
@@ -121,7 +122,8 @@ def in_order(envelopes: list[Envelope], settings: Settings, now: int, ranked: in
             subscribes[name] = join(list(map(_not_before, found, here)), kind.schema)
     ends = join(list(map(_not_before, (e.end_table for e in envelopes), floors)), ENDS)
     asks = _asks(envelopes, settings, floors)
-    behind = (objects, asks, _ranks_before(asks, envelopes, tables, by_time, ranked))
+    in_use = frozenset(name for e in envelopes for name in e.in_use)
+    behind = (objects, asks, _ranks_before(asks, envelopes, tables, by_time, ranked), in_use)
     if not by_time:
         clock = np.maximum(
             numbers(objects["clock"]), np.repeat(before, [t.num_rows for t in tables])

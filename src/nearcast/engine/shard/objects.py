@@ -1,8 +1,10 @@
-"""The objects that stay on one shard: its store, the files that it is rebuilt from, and asks.
+"""The objects that stay on one shard: its stores, the files that they are rebuilt from, and asks.
 
-Each object is stored on one shard, dealt by its place in the log. A batch writes the objects that
-it added to a file; a sealed slice is written once, and then the rest anew. Spark's state names the
-files (`Manifest.objects`), as it does for indexes.
+For asks, each object is stored on one shard, dealt by its place in the log. A kind whose indexes
+look at the past (`Kind.keeps`) has a store of its own on each shard, of all objects that its router
+sends there. A batch writes the objects that it added to a file; a sealed slice is written once, and
+then the rest anew. Spark's state names the files (`Manifest.objects`, `Manifest.kept`), as it does
+for indexes.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from nearcast.objects.base import NOT_SEALED, STORED, ObjectStore, Slicing
 from nearcast.objects.tables import read_table
 from nearcast.wire.tables import FOREVER, empty, from_bytes, numbers, to_bytes
 
-__all__ = ["Past", "archived_objects", "homes", "own_objects", "refused", "why_refused"]
+__all__ = [
+    "Past", "archived_objects", "homes", "own_objects", "refused", "stored_rows", "why_refused",
+]  # fmt: skip
 
 SLICING = Slicing()
 _GRACE = 3  # batches that a file outlives its last use, so that late repeats find it
@@ -43,14 +47,26 @@ def own_objects(events: Events, shard: int, settings: Settings) -> pa.RecordBatc
     if not settings.stores:
         return empty(STORED)
     mine = homes(events.pos, settings.shards) == shard
-    rows = events.objects.order[mine[events.objects.order]]
+    return stored_rows(events, events.objects.order[mine[events.objects.order]])
+
+
+def stored_rows(events: Events, rows: NDArray[np.int64]) -> pa.RecordBatch:
+    """STORED of some objects of a batch, in this order; fields that they do not carry are empty."""
     if not len(rows):
         return empty(STORED)
     assert events.carried is not None
     assert events.carried.ranks is not None
-    taken = events.table.take(pa.array(rows))
-    ranks = pa.array(events.carried.ranks[rows])
-    columns = [ranks if f.name == "rank" else taken[f.name] for f in STORED]
+    table = events.table if len(rows) == events.table.num_rows else None
+    if table is None or not np.array_equal(rows, np.arange(len(rows))):
+        table = events.table.take(pa.array(rows))
+    columns = []
+    for field in STORED:
+        if field.name == "rank":
+            columns.append(pa.array(events.carried.ranks[rows]))
+        elif field.name in table.schema.names:
+            columns.append(table[field.name])
+        else:
+            columns.append(pa.repeat(pa.scalar(b"", field.type), len(rows)))
     return pa.RecordBatch.from_arrays(columns, schema=STORED)
 
 
@@ -78,12 +94,13 @@ def archived_objects(
 
 
 class Past:
-    """The store of one shard, for one batch."""
+    """A store of one shard, for one batch, and its files in a folder."""
 
-    def __init__(self, settings: Settings, checkpoint: Path, shard: int, storage: Storage) -> None:
-        self.settings, self.shard = settings, shard
-        self.folder = checkpoint / "objects" / f"{shard:04d}"
-        self.store = STORES[settings.store](settings.space, storage, SLICING)
+    def __init__(
+        self, settings: Settings, folder: Path, storage: Storage, slicing: Slicing = SLICING
+    ) -> None:
+        self.settings, self.folder = settings, folder
+        self.store = STORES[settings.store](settings.space, storage, slicing)
         self._added: pa.RecordBatch | None = None
 
     def rebuild(self, files: StoredFiles) -> None:
@@ -103,17 +120,27 @@ class Past:
             self._added = own
             self.store.add(*read_table(own))
 
-    def save(self, batch: int, files: StoredFiles, now: int) -> StoredFiles:
-        """Let go what is too old, seal what is over, write what changed; the files from now on."""
-        settings = self.settings
-        floor = max(files.floor, now - settings.retain_ms)
-        self.store.expire(floor)
-        self.store.seal(now - settings.grace_ms)
+    def save(
+        self, batch: int, files: StoredFiles, now: int, floor: int, rank: int = FOREVER
+    ) -> StoredFiles:
+        """Let go what is too old, seal what is over, write what changed; the files from now on.
+
+        Too old are objects up to the time `floor`, if their ranks are below `rank`.
+        """
+        floor = max(files.floor, floor)
+        self.store.expire(floor, rank)
+        self.store.seal(now - self.settings.grace_ms)
         sealed = {s.number for s in self.store.slices() if s.sealed}
         kept = {n: name for n, name in files.slices.items() if n in sealed}
         unused = [name for n, name in files.slices.items() if n not in sealed]
         following = StoredFiles(
-            kept, list(files.rest), files.rest_bytes, files.added_bytes, list(files.unused), floor
+            kept,
+            list(files.rest),
+            files.rest_bytes,
+            files.added_bytes,
+            list(files.unused),
+            floor,
+            list(files.starts),
         )
         fresh = sealed - kept.keys()
         for number in sorted(fresh):

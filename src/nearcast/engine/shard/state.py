@@ -40,6 +40,7 @@ class StoredFiles(msgspec.Struct):
     added_bytes: int = 0  # of the others
     unused: list[tuple[int, str]] = []  # (batch from which on it was not used, file)
     floor: int = NEVER  # objects up to this time may be gone
+    starts: list[int] = []  # the first rank of each of the latest batches
 
 
 class Manifest(msgspec.Struct):
@@ -54,6 +55,7 @@ class Manifest(msgspec.Struct):
     now: int = NEVER  # the latest time of any event so far
     ranked: int = 0  # objects of the run so far, on whichever shards: the rank of the next one
     objects: StoredFiles = msgspec.field(default_factory=StoredFiles)
+    kept: dict[str, StoredFiles] = {}  # by kind: the objects that it keeps (`Kind.keeps`)
     expiry: dict[str, int] = {}  # by planned kind: until then may a subscription end by time
 
 

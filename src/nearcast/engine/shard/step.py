@@ -29,9 +29,10 @@ from nearcast.engine.shard.objects import (
     archived_objects,
     own_objects,
     refused,
+    stored_rows,
     why_refused,
 )
-from nearcast.engine.shard.state import Delta, Manifest, StateFiles, snapshot
+from nearcast.engine.shard.state import Delta, Manifest, StateFiles, StoredFiles, snapshot
 from nearcast.engine.shard.views import change_kinds, reported_by, view_of
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
@@ -44,9 +45,10 @@ from nearcast.routing.base import Seen
 from nearcast.routing.sampling import sample_of
 from nearcast.wire.durable import write_atomic
 from nearcast.wire.notifications import Reported, net
-from nearcast.wire.tables import REJECTS, empty, join, numbers, to_bytes
+from nearcast.wire.tables import NEVER, REJECTS, empty, join, numbers, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
+_RECENT = 3  # batches whose objects are kept in any case, where a kind keeps objects
 
 
 class Report(msgspec.Struct):
@@ -80,6 +82,7 @@ class Report(msgspec.Struct):
     archived: list[ArchivePart] = []  # files for the archive
     answers: str = ""  # the file with its parts of answers, relative to the checkpoint
     costs: dict[str, list[float]] = {}  # by kind: added to C(w) of each shard, less taken away
+    reach: dict[str, int] = {}  # by kind that keeps objects: how far back its subscriptions look
 
 
 def costs_of(reports: list[Report]) -> dict[str, list[float]]:
@@ -109,7 +112,7 @@ class ShardStep:
         report = Report(shard, directions.batch)
         arena = Arena(self.settings.arena_root() / self.run / f"{shard:04d}")
         with arena.lock():
-            indexes, past = self._attach(arena, shard, manifest, report)
+            indexes, past, kept = self._attach(arena, shard, manifest, report)
             report.attach_seconds = time.perf_counter() - started
             arena.begin()
             faults.reach("shard-begin", directions.batch)
@@ -131,6 +134,9 @@ class ShardStep:
             own = own_objects(events, shard, self.settings)
             if past is not None:
                 past.add(own)
+            for kind, store in kept.items():
+                if kind in events.in_use or kind in manifest.kept:
+                    store.add(stored_rows(events, views[kind].objects.order))
             if self.settings.archive:
                 writer = ArchiveWriter(Path(self.settings.archive), self.settings.space)
                 report.archived = writer.write(directions.batch, shard, own)
@@ -150,9 +156,18 @@ class ShardStep:
             following.ranked = manifest.ranked + events.published
             following.objects = manifest.objects
             if past is not None:
-                following.objects = past.save(directions.batch, manifest.objects, events.now)
+                following.objects = past.save(
+                    directions.batch,
+                    manifest.objects,
+                    events.now,
+                    events.now - self.settings.retain_ms,
+                )
             else:
                 following.objects.floor = max(manifest.objects.floor, events.now)
+            for kind in kept.keys() & (events.in_use | manifest.kept.keys()):
+                following.kept[kind] = self._keep(
+                    kind, kept[kind], indexes[kind], directions, manifest, following, report
+                )
             following.expiry = {kind: bill.expiry for kind, bill in bills.items()}
             faults.reach("shard-state-written", directions.batch)
             self._answer(shard, directions, routers, indexes, following.now, report)
@@ -165,33 +180,84 @@ class ShardStep:
 
     def _attach(
         self, arena: Arena, shard: int, manifest: Manifest, report: Report
-    ) -> tuple[dict[str, LocalIndex], Past | None]:
-        """Indexes and store as `manifest` has them: from the arena if it is that, or from files."""
+    ) -> tuple[dict[str, LocalIndex], Past | None, dict[str, Past]]:
+        """Indexes and stores as `manifest` has them: from the arena if it is that, or from files.
+
+        The stores are that of the run and those that kinds keep.
+        """
         if not arena.attach(manifest.token):
             arena.clear()
-            indexes, past = self._indexes(arena), self._past(arena, shard)
+            past, kept = self._past(arena, shard), self._kept(arena, shard)
+            indexes = self._indexes(arena, kept)
+            for kind, store in kept.items():
+                if kind in manifest.kept:
+                    store.rebuild(manifest.kept[kind])
             StateFiles(self.checkpoint, shard).rebuild(manifest, indexes)
             if past is not None:
                 past.rebuild(manifest.objects)
             report.rebuilt = bool(manifest.files)
-            return indexes, past
+            return indexes, past, kept
         try:
-            return self._indexes(arena), self._past(arena, shard)
+            past, kept = self._past(arena, shard), self._kept(arena, shard)
+            return self._indexes(arena, kept), past, kept
         except (OSError, ValueError, IndexError):  # files cut short behind our back
             arena.clear()
             return self._attach(arena, shard, manifest, report)
 
-    def _indexes(self, arena: Arena) -> dict[str, LocalIndex]:
-        return {
+    def _indexes(self, arena: Arena, kept: dict[str, Past]) -> dict[str, LocalIndex]:
+        indexes = {
             k: s.make_index(self.settings.space, Part(arena, k))
             for k, s in self.settings.chosen.items()
         }
+        for kind, past in kept.items():
+            indexes[kind].past = past.store
+        return indexes
+
+    def _kept(self, arena: Arena, shard: int) -> dict[str, Past]:
+        """The objects that kinds keep for their indexes."""
+        folder = self.checkpoint / "objects"
+        return {
+            name: Past(
+                self.settings,
+                folder / f"{shard:04d}-{kind.number}",
+                Part(arena, f"{name}-past"),
+                kind.slicing,
+            )
+            for name, kind in self.settings.kinds.items()
+            if kind.keeps
+        }
+
+    def _keep(
+        self,
+        kind: str,
+        store: Past,
+        index: LocalIndex,
+        directions: Directions,
+        manifest: Manifest,
+        following: Manifest,
+        report: Report,
+    ) -> StoredFiles:
+        """Save the objects that a kind keeps, without those that no shard's index needs.
+
+        A subscription that moves takes none with it: so each shard keeps what any shard needs, and
+        all of the latest batches, because it learns a batch later what others need.
+        """
+        files = manifest.kept.get(kind, StoredFiles())
+        report.reach[kind] = index.reach()
+        reach = max(report.reach[kind], directions.reach.get(kind, 0))
+        starts = [*files.starts, manifest.ranked][-_RECENT:]
+        rank = min(index.first_rank(following.ranked), starts[0])
+        saved = store.save(directions.batch, files, following.now, following.now - reach, rank)
+        saved.starts = starts
+        saved.floor = NEVER  # what was let go says nothing of what is needed: a late object may be
+        return saved
 
     def _past(self, arena: Arena, shard: int) -> Past | None:
         """The objects that stay; None: none do."""
         if not self.settings.retain_ms:
             return None
-        return Past(self.settings, self.checkpoint, shard, Part(arena, "past"))
+        folder = self.checkpoint / "objects" / f"{shard:04d}"
+        return Past(self.settings, folder, Part(arena, "past"))
 
     def _ask(
         self,
