@@ -20,6 +20,7 @@ EXPERIMENTS = {
     "range-index": ("the range indexes side by side", "range_index"),
     "ps2stream": ("the experiments of the paper on PS2Stream", "ps2stream"),
     "tornado": ("the experiments of the paper on Tornado", "tornado"),
+    "past": ("objects that stay, through the whole pipeline: storing, asking, a restart", "past"),
     "balance": ("a hot spot that jumps, with and without live balance", "balance"),
     "redraw": ("draw the plots of stored results again", "redraw"),
 }

@@ -39,6 +39,9 @@ FLAGS = {
     },
     "ps2stream": {*PAPER, "--constants"},
     "tornado": PAPER,
+    "past": {
+        "--objects", "--subscriptions", "--asks", "--rounds", "--batch-events", "--keep", "--seed",
+    },
     "balance": {
         "--minutes", "--strategy", "--seed", "--queries", "--subscriptions", "--batches",
         "--batch-events", "--phase", "--churn-events", "--keep",

@@ -1,0 +1,1 @@
+"""Objects that stay, through the whole pipeline: storing, asking, and a restart."""
