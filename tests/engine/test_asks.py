@@ -21,13 +21,16 @@ from tests.engine.contract import (
     run_log,
 )
 
+from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.options.values import EVER_MS
 from nearcast.engine.shard import objects
-from nearcast.engine.shard.objects import homes
+from nearcast.engine.shard.objects import Past, homes
+from nearcast.index.arena import Memory
 from nearcast.model.space import Space
 from nearcast.objects import STORES
-from nearcast.objects.base import Slicing
+from nearcast.objects.base import NOT_SEALED, Slicing
+from nearcast.routing.sstd.qt_router import QtRouter
 from nearcast.testing.cases import publish
 from nearcast.testing.logs import LogMaker
 from nearcast.testing.oracle import Order, replay
@@ -106,6 +109,33 @@ def test_homes_are_alike_full() -> None:
     for shards in (2, 3, 7):
         counts = np.bincount(homes(pos, shards), minlength=shards)
         assert counts.max() < 1.05 * counts.min()
+
+
+@pytest.mark.parametrize("router", ["sstd", "sstd-quadtree", "sstd-text"])
+@pytest.mark.parametrize("order", ["time", "arrival"])
+def test_objects_rest_where_the_tree_sends_them(
+    tmp_path: Path, memory: Path, router: str, order: Order
+) -> None:
+    """Each is stored once; with a plan, on the shard of its leaf. Asks stay complete."""
+    log = busy(4, Space.PLANAR, 250, 0.2)
+    chosen = settings_of(memory, order=order, strategies={"range": router}, warmup=40)
+    run = run_log(tmp_path, log, chosen, 20, Random(1))
+    planned = Controls(run.checkpoint, chosen).routers(run.next)["range"]
+    assert isinstance(planned, QtRouter)
+    assert planned.tree is not None
+    stored = [Past(chosen, run.checkpoint / "objects" / f"{s:04d}", Memory()) for s in range(3)]
+    ranks: list[int] = []
+    rest_there = 0
+    for shard, past in enumerate(stored):
+        past.rebuild(run.states[run.next][shard].objects)
+        table = past.store.snapshot(NOT_SEALED)
+        ranks += table["rank"].to_pylist()
+        routes = planned.route(table)
+        assert routes is not None
+        rest_there += int((routes.shards == shard).sum())
+    assert sorted(ranks) == list(range(len(ranks)))
+    assert len(ranks) == sum(event["op"] == "publish" for event in log)
+    assert rest_there > 0.6 * len(ranks)  # all but those from before the plan
 
 
 def test_retention(tmp_path: Path, memory: Path) -> None:

@@ -95,6 +95,7 @@ class Router(ABC):
     about: ClassVar[str]
     by_id: ClassVar[bool] = False  # an id alone decides its shard: unsubscribes go to one shard
     selective: ClassVar[bool] = False  # some objects go to some shards only
+    stores: ClassVar[bool] = False  # with a table, each object goes to one shard: it rests there
     plans: ClassVar[bool] = False  # makes a plan from objects and subscriptions that it has seen
     plans_from: ClassVar[int] = 0  # about so many objects, unless more are set; 0: all there are
     by_place: ClassVar[bool] = False  # its plan divides space into cells, for which bounds help

@@ -17,7 +17,7 @@ from nearcast.engine.options.settings import Settings
 from nearcast.engine.route.envelope import Directions, Envelope, pack, to_bytes
 from nearcast.engine.route.extras import extras_for
 from nearcast.engine.route.mail import Mail
-from nearcast.engine.shard.objects import homes
+from nearcast.engine.shard.objects import homes, stores_by
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.slots import REPORTS
 from nearcast.routing import Router
@@ -118,7 +118,7 @@ class RouteStep:
                 data = none if by_name else to_bytes(objects)
                 return [(data, posted, None)] * self.settings.shards, None
             wanted[routes.shards, routes.rows] = True
-        if self.settings.stores:
+        if self.settings.stores and stores_by(self.routers) is None:
             home = homes(numbers(objects["pos"]), self.settings.shards)
             wanted[home, np.arange(objects.num_rows)] = True
         if by_name:

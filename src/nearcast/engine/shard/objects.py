@@ -1,6 +1,7 @@
 """The objects that stay on one shard: its stores, the files that they are rebuilt from, and asks.
 
-For asks, each object is stored on one shard, dealt by its place in the log. A kind whose indexes
+For asks, each object is stored on one shard: where a router sends it that sends each object to one
+shard (`Router.stores`), else it is dealt by its place in the log. A kind whose indexes
 look at the past (`Kind.keeps`) has a store of its own on each shard, of all objects that its router
 sends there. A batch writes the objects that it added to a file; a sealed slice is written once, and
 then the rest anew. Spark's state names the files (`Manifest.objects`, `Manifest.kept`), as it does
@@ -10,6 +11,7 @@ for indexes.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 
 from nearcast.engine.formats import read_binary, write_binary
 from nearcast.engine.options.settings import Settings
-from nearcast.engine.shard.events import Events
+from nearcast.engine.shard.events import Events, Ordered
 from nearcast.engine.shard.state import StoredFiles
 from nearcast.index.arena import Memory, Storage
 from nearcast.model.errors import NearcastError
@@ -26,10 +28,12 @@ from nearcast.objects import STORES
 from nearcast.objects.archive import read
 from nearcast.objects.base import NOT_SEALED, STORED, ObjectStore, Slicing
 from nearcast.objects.tables import read_table
+from nearcast.routing import Router
 from nearcast.wire.tables import FOREVER, empty, from_bytes, numbers, to_bytes
 
 __all__ = [
-    "Past", "archived_objects", "homes", "own_objects", "refused", "stored_rows", "why_refused",
+    "Past", "archived_objects", "homes", "own_objects", "refused", "stored_rows", "stores_by",
+    "why_refused",
 ]  # fmt: skip
 
 SLICING = Slicing()
@@ -42,10 +46,27 @@ def homes(pos: NDArray[np.int64], shards: int) -> NDArray[np.int64]:
     return ((mixed >> np.uint64(33)) % np.uint64(shards)).astype(np.int64)
 
 
-def own_objects(events: Events, shard: int, settings: Settings) -> pa.RecordBatch:
-    """STORED of the objects of a batch whose home this shard is, in object order."""
+def stores_by(routers: Mapping[str, Router]) -> str | None:
+    """The kind whose router says where objects are stored; None: their places in the log do.
+
+    A router has a table from its plan on, and keeps it: so the route step and all shards agree.
+    """
+    return next((kind for kind, r in routers.items() if r.stores and r.table), None)
+
+
+def own_objects(
+    events: Events,
+    shard: int,
+    settings: Settings,
+    routers: Mapping[str, Router],
+    views: Mapping[str, Ordered],
+) -> pa.RecordBatch:
+    """STORED of the objects of a batch that this shard stores, in object order."""
     if not settings.stores:
         return empty(STORED)
+    kind = stores_by(routers)
+    if kind is not None:
+        return stored_rows(events, views[kind].objects.order)
     mine = homes(events.pos, settings.shards) == shard
     return stored_rows(events, events.objects.order[mine[events.objects.order]])
 

@@ -131,7 +131,7 @@ class ShardStep:
             if events.carried is not None:
                 for index in indexes.values():
                     index.carry(events.carried)
-            own = own_objects(events, shard, self.settings)
+            own = own_objects(events, shard, self.settings, routers, views)
             if past is not None:
                 past.add(own)
             for kind, store in kept.items():

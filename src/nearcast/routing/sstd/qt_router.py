@@ -56,6 +56,7 @@ class QtRouter(Router):
 
     plans = True
     selective = True
+    stores = True
     plans_from = 50_000
     parameters: ClassVar[Mapping[str, float]] = {"theta": 64.0, "asks": 0.5, "lifetime": 1.0}
 
