@@ -56,7 +56,9 @@ class Sink:
         exports = [e for r in reports for e in r.exports]
         surveys = [s for r in reports for s in r.surveys]
         counts = {k: [r.counts[k] for r in reports] for k in (reports[0].counts if reports else ())}
-        self.controls.decide(batch, exports, record.loads(), surveys, costs_of(reports), counts)
+        firsts = [r.firsts for r in reports if r.firsts]
+        costs = costs_of(reports)
+        self.controls.decide(batch, exports, record.loads(), surveys, costs, counts, firsts)
         self.controls.balancer.write_log(batch, self.out)
         faults.reach("sink-controlled", batch)
         self.reports.add(record)
