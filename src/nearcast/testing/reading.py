@@ -110,16 +110,19 @@ def _of_answer(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _subscribe(raw: dict[str, Any], space: Space, kinds: Mapping[str, Kind]) -> Subscribe:
-    if raw.get("last") is not None:
-        raise Invalid("last: is not supported yet")
     expires = raw.get("expires")
+    last = None if raw.get("last") is None else count(raw, "last")
+    query = _query(field(raw, "query", dict), space, kinds)
+    if last is not None and query[0].firsts is None:
+        raise Invalid(f"last: {query[0].name} does not look back")
     return Subscribe(
         field(raw, "id", str),
         read_time(raw.get("time")),
         None if expires is None else read_time(expires),
-        _query(field(raw, "query", dict), space, kinds),
+        query,
         optional(raw, "owner", str),
         optional(raw, "meta", dict),
+        last,
     )
 
 

@@ -56,10 +56,11 @@ class Sink:
         exports = [e for r in reports for e in r.exports]
         surveys = [s for r in reports for s in r.surveys]
         counts = {k: [r.counts[k] for r in reports] for k in (reports[0].counts if reports else ())}
+        firsts = [r.firsts for r in reports if r.firsts]
         reach = {k: max(r.reach.get(k, 0) for r in reports) for r in reports for k in r.reach}
-        self.controls.decide(
-            batch, exports, record.loads(), surveys, costs_of(reports), counts, reach
-        )
+        costs = costs_of(reports)
+        loads = record.loads()
+        self.controls.decide(batch, exports, loads, surveys, costs, counts, reach, firsts)
         self.controls.balancer.write_log(batch, self.out)
         faults.reach("sink-controlled", batch)
         self.reports.add(record)
