@@ -58,6 +58,8 @@ class Subscribe:
     expires: int | None
     query: Any
     """As its kind defines it (`nearcast.kinds`)."""
+    last: int | None = None
+    """How far it looks back, in milliseconds."""
     owner: str | None = None
     meta: dict[str, Any] | None = None
 
@@ -67,6 +69,8 @@ class Subscribe:
         # At or before `time` is allowed: such a subscription sees nothing.
         if self.expires is not None:
             _check_time("expires", self.expires)
+        if self.last is not None:
+            _check_last(self.last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +105,7 @@ class Ask:
     def __post_init__(self) -> None:
         _check_id(self.id)
         _check_time("time", self.time)
-        _check_time("last", self.last)
-        if self.last < 1:
-            raise Invalid(
-                f"last: {brief(self.last)} is less than 1; write the milliseconds to look back"
-            )
+        _check_last(self.last)
 
 
 Event: TypeAlias = Publish | Subscribe | Unsubscribe | Ask
@@ -126,3 +126,10 @@ def _check_time(name: str, value: object) -> None:
         raise Invalid(f"{name}: {brief(value)} is not an integer number of milliseconds")
     if not -TIME_LIMIT < value < TIME_LIMIT:
         raise Invalid(f"{name}: is not within 2**61 milliseconds of the epoch")
+
+
+def _check_last(value: object) -> None:
+    _check_time("last", value)
+    assert isinstance(value, int)
+    if value < 1:
+        raise Invalid(f"last: {brief(value)} is less than 1; write the milliseconds to look back")

@@ -65,7 +65,8 @@ class Change(NamedTuple):
 class Standing(ABC):
     """One subscription and what it holds. The caller handles starts, ends and expiry.
 
-    A caller of `offer` or `pass_moment` must consume all that it returns: both may be generators.
+    A caller of `begin`, `offer` or `pass_moment` must consume all that it returns: these may be
+    generators.
     """
 
     @abstractmethod
@@ -75,6 +76,14 @@ class Standing(ABC):
     @abstractmethod
     def offer(self, o: Seen) -> Iterable[Change]:
         """What an object changes that the subscription sees and that matches."""
+
+    def begin(self, past: Sequence[Seen], time: int) -> Iterable[Change]:
+        """What the past means for the result; called once, before anything is offered.
+
+        `past` are the matching objects that the subscription sees and that were handled before it,
+        in object order; `time` is when it begins.
+        """
+        raise NotImplementedError(f"{type(self).__name__} begins without a past")
 
     def answer(self, seen: Sequence[Seen], limit: int | None) -> list[tuple[Seen, float | None]]:
         """The answer to an ask with this query: objects with their values, in order.

@@ -1,4 +1,4 @@
-"""What an event log means: SPEC sections 1 to 4 and 6 in plain Python, for reading beside them.
+"""What an event log means: SPEC sections 1 to 6 in plain Python, for reading beside them.
 
 No hashes, no arrays, no batches: keywords are text, one event is handled after the other, and a
 result is a list. Slow, and meant to be.
@@ -66,7 +66,7 @@ def replay(
     """The notifications and rejects of a log of raw events (objects, or lines of JSON).
 
     `lateness` is how long an ended subscription waits for late objects of a live stream, `retain`
-    how far back asks may reach.
+    how far back asks and `last` may reach.
     """
     space = Space(space)
     valid: list[tuple[int, Event]] = []
@@ -115,19 +115,34 @@ class _Run:
             self.pass_time(self.now)
             self._publish(event)
             return
+        if isinstance(event, Subscribe) and event.last is not None:
+            self._check_reach(event.time - event.last)
         old = self.latest_of_id.get(event.id)
         if old is not None:
             old.end = min(old.end, event.time)
         if isinstance(event, Subscribe):
-            kind, standing = event.query
-            new = _Subscription(
-                event, kind, standing, FOREVER if event.expires is None else event.expires
-            )
-            self.subscriptions.append(new)
-            self.latest_of_id[event.id] = new
+            self.pass_time(self.now - 1)
+            self._subscribe(event)
         # By time, a further unsubscribe of this very instant may still come, and end what would
         # change at it. As they arrive, an instant has come when any event says so.
         self.pass_time(self.now if self.order == "arrival" else self.now - 1)
+
+    def _subscribe(self, event: Subscribe) -> None:
+        kind, standing = event.query
+        end = FOREVER if event.expires is None else event.expires
+        new = _Subscription(event, kind, standing, end)
+        self.subscriptions.append(new)
+        self.latest_of_id[event.id] = new
+        if event.last is None or end <= event.time:
+            return
+        seen = [o for o, _ in self.past if event.time - event.last < o.time < end]
+        for change in standing.begin([o for o in seen if standing.matches(o)], event.time):
+            self._report(new, change)
+
+    def _check_reach(self, after: int) -> None:
+        """Refuse what looks back further than objects are retained (SPEC section 5)."""
+        if after < self.now - self.retain:
+            raise Invalid(f"last: reaches back further than {self.retain} ms")
 
     def _publish(self, o: Publish) -> None:
         seen = Seen(o.id, o.time, o.x, o.y, o.keywords, self.now, self.published)
@@ -143,8 +158,7 @@ class _Run:
         """SPEC section 5."""
         kind, standing = ask.query
         after = ask.time - ask.last
-        if after < self.now - self.retain:
-            raise Invalid(f"last: reaches back further than {self.retain} ms")
+        self._check_reach(after)
         seen = [o for o, _ in self.past if after < o.time <= ask.time and standing.matches(o)]
         published = {id(o): event for o, event in self.past}
         objects = []

@@ -110,14 +110,13 @@ def _of_answer(raw: dict[str, Any]) -> dict[str, Any]:
 
 
 def _subscribe(raw: dict[str, Any], space: Space, kinds: Mapping[str, Kind]) -> Subscribe:
-    if raw.get("last") is not None:
-        raise Invalid("last: is not supported yet")
     expires = raw.get("expires")
     return Subscribe(
         field(raw, "id", str),
         read_time(raw.get("time")),
         None if expires is None else read_time(expires),
         _query(field(raw, "query", dict), space, kinds),
+        None if raw.get("last") is None else count(raw, "last"),
         optional(raw, "owner", str),
         optional(raw, "meta", dict),
     )

@@ -56,6 +56,18 @@ class Nearest(Standing):
         if self.window is None:
             del self.entries[self.k :]
 
+    def begin(self, past: Sequence[Seen], time: int) -> Iterable[Change]:
+        """The k nearest enter, nearest first; with a window, of those that are young at `time`."""
+        for o in past:
+            if self.window is None or time - o.time < self.window:
+                away = float(distance(self.space.code, self.x, self.y, o.x, o.y))
+                self.entries.append(Entry(away, o.time, o.name))
+        self.entries.sort(key=lambda e: e.distance)
+        if self.window is None:
+            del self.entries[self.k :]
+        for e in self.entries[: self.k]:
+            yield Change("enter", e.object, time, e.distance)
+
     def answer(self, seen: Sequence[Seen], limit: int | None) -> list[tuple[Seen, float | None]]:
         """The k nearest, nearest first; of equally near ones the earlier object."""
         away = [float(distance(self.space.code, self.x, self.y, o.x, o.y)) for o in seen]

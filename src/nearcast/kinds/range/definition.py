@@ -30,6 +30,12 @@ class InRegion(Standing):
         """Each is a match."""
         yield Change("match", o.name, o.time)
 
+    def begin(self, past: Sequence[Seen], time: int) -> Iterable[Change]:
+        """Each is a match, with its own time."""
+        del time  # when it begins does not matter
+        for o in past:
+            yield Change("match", o.name, o.time)
+
     def answer(self, seen: Sequence[Seen], limit: int | None) -> list[tuple[Seen, float | None]]:
         """By time, then object order; with a limit only the latest."""
         ordered = sorted(seen, key=lambda o: o.time)
