@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.moves.balancer import Balancer, Record
+from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.shard.state import Manifest
 from nearcast.kinds import KINDS, Kind
@@ -91,10 +92,19 @@ class Miniature:
         chosen = self.settings
         return read_split(split, chosen.space, chosen.kinds, number, chosen.stored)
 
+    def more(self, n: int) -> bool:
+        """Whether there is a batch `n`; at the end of the log, one more for what waits for it."""
+        feed = Feed(self.checkpoint, self.settings.kinds_to_find)
+        if feed.has(n):
+            return True
+        if Controls(self.checkpoint, self.settings).first_results_wait(n):
+            feed.add_empty(n)
+        return feed.has(n)
+
     def finish(self) -> None:
         """All batches that are left."""
-        for n in range(self.next, len(Feed(self.checkpoint))):
-            self.batch(n)
+        while self.more(self.next):
+            self.batch(self.next)
 
     def decided(self) -> list[Record]:
         """All decisions on the balance so far."""
@@ -118,7 +128,9 @@ def run_log(
     With `trouble` some batches come again, some of them on lost arenas: they decide the same.
     """
     run = Miniature(settings, folder)
-    for n in range(run.feed(events, batch_events, splits)):
+    run.feed(events, batch_events, splits)
+    n = -1
+    while run.more(n := n + 1):
         run.batch(n)
         if trouble and trouble.random() < 0.3:
             once = _plans(run.checkpoint)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from nearcast.engine.feed.ledger import Ledger
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.effects import check, check_way
 from nearcast.engine.options.run_options import FOLDER, REPLAY, STREAM, RunOptions, no_effect
 from nearcast.engine.options.settings import Settings, check_bound
@@ -111,6 +112,8 @@ class Engine:
             query = job.start(spark, on_batch=on_batch)
             try:
                 query.finish()
+                if self._go_on(folder, settings):
+                    query.finish()
             finally:
                 query.stop()
         summary = job.summarise(time.perf_counter() - started)
@@ -149,7 +152,7 @@ class Engine:
         logs = [open_log(name, lenient[name], spool) for name in fresh]
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
         # A crash while planning leaves batches without a ledger entry: they are planned again.
-        first = ledger.batches
+        first = min(ledger.batches, len(feed))  # the last one may be noted and not planned
         feed.cut(first)
         reaches: list[Future[int]] = []
         with ThreadPoolExecutor(splits) as beside:  # what it does needs no lock of the interpreter
@@ -160,6 +163,17 @@ class Engine:
             reach = max((found.result() for found in reaches), default=0)
         ledger.add(fresh, first, ledger.events + sum(len(log) for log in logs), reach)
         return ledger.events, first
+
+    def _go_on(self, folder: Path, settings: Settings) -> bool:
+        """Plan a batch more if new subscriptions wait for their first results."""
+        feed, ledger = Feed(folder, settings.kinds_to_find), Ledger(folder)
+        batch = len(feed)
+        if not Controls(folder, settings).first_results_wait(batch):
+            return False
+        # Noted first: a batch that runs is never planned anew (`_plan`).
+        ledger.add([], batch + 1, ledger.events)
+        feed.add_empty(batch)
+        return True
 
     # -- live streams ------------------------------------------------------------------------
 

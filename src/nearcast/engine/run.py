@@ -153,6 +153,9 @@ class Run:
         if self.tailer:
             self.tailer.poll()
         self.lasting.finish()
+        if self.tailer:  # for first results that wait
+            self.tailer.poll()
+            self.lasting.finish()
 
     def stop(self) -> dict[str, Any]:
         """Stop; the summary, which is also written. The same call again later goes on from here.

@@ -29,6 +29,7 @@ from nearcast.index.arena import Storage
 from nearcast.index.base import LocalIndex
 from nearcast.index.scan import Scan
 from nearcast.kinds.answers import Answers
+from nearcast.kinds.firsts import FirstResults
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.model.standing import Needs, Standing
@@ -123,6 +124,8 @@ class Kind(ABC):
     """How what it keeps is cut: small slices, so that what is too old goes soon."""
     answers: ClassVar[Answers | None] = None
     """How its asks are answered; None: it has no asks."""
+    firsts: ClassVar[FirstResults | None] = None
+    """What `last` means for a new subscription; None: it does not look back."""
     shape: ClassVar[str] = ""
     """The shape that its subscriptions have for indexes (`index.INDEXES`); empty: its own."""
     routers: ClassVar[Mapping[str, str]]

@@ -58,10 +58,10 @@ class Subscribe:
     expires: int | None
     query: Any
     """As its kind defines it (`nearcast.kinds`)."""
-    last: int | None = None
-    """How far it looks back, in milliseconds."""
     owner: str | None = None
     meta: dict[str, Any] | None = None
+    last: int | None = None
+    """How far it looks back, in milliseconds."""
 
     def __post_init__(self) -> None:
         _check_id(self.id)

@@ -63,6 +63,7 @@ _WORDS = ("a", "b", "c", "d", "A", "Ａ", "straße", "ﬁ", "İ", "hot-dog", '"h
 _ANY_OF = (*_WORDS, "e", "f", "9")
 # Steps of the clock and sums of a few, so that ends fall on times of objects.
 _LIVES = (-1, 0, 1, 2, 3, 4, 10, 13, 30)
+_LASTS = (1, 2, 5, 13, 40, 2**60)
 _IDS = ("s0", "s1", "s2", "s3", "s4", 's"\\\n', "ß☃")
 _CROWD = (*_IDS, *(f"t{n}" for n in range(33)))
 _NAMES = ("o\t'\"\\", "é☃", "o")
@@ -73,7 +74,8 @@ class LogMaker:
 
     `late` is the share of events that come after the log has passed their time; `late_controls`
     says whether subscribes and unsubscribes may be among them. A `crowd` is forty ids for kinds
-    that keep results: enough for each of a few shards to have some that can move.
+    that keep results: enough for each of a few shards to have some that can move. `lasts` is the
+    share of subscribes that look back, of kinds that can.
     """
 
     def __init__(
@@ -84,7 +86,9 @@ class LogMaker:
         late_controls: bool = True,
         crowd: bool = False,
         kinds: Mapping[str, Kind] = KINDS,
+        lasts: float = 0.0,
     ) -> None:
+        self.lasts = lasts
         self.space = space
         self.ids = _CROWD if crowd else _IDS
         self.kinds = [k for k in kinds.values() if len(k.results) or not crowd]
@@ -132,7 +136,8 @@ class LogMaker:
         return event
 
     def _subscribe(self, rng: Random, time: int) -> Json:
-        query = rng.choice(self.kinds).examples.draw(rng, self)
+        kind = rng.choice(self.kinds)
+        query = kind.examples.draw(rng, self)
         if rng.random() < 0.6:
             query["where"] = _any_of(rng) if rng.random() < 0.3 else _where(rng, 3)
         event = {
@@ -147,6 +152,8 @@ class LogMaker:
             event["owner"] = rng.choice(("me", 'q"☃', ""))
         if rng.random() < 0.15:
             event["meta"] = rng.choice(({}, {"k": [1, None, "ß"]}, {'"': 0.1}))
+        if self.lasts and kind.firsts is not None and rng.random() < self.lasts:
+            event["last"] = rng.choice(_LASTS)
         return event
 
     # -- places ------------------------------------------------------------------------------
@@ -267,8 +274,9 @@ def random_log(
     late_controls: bool = False,
     crowd: bool = False,
     kinds: Mapping[str, Kind] = KINDS,
+    lasts: float = 0.0,
 ) -> list[Json]:
     """A log of valid events; the same for the same arguments."""
     rng = Random(seed)
-    maker = LogMaker(rng, space, late, late_controls, crowd, kinds)
+    maker = LogMaker(rng, space, late, late_controls, crowd, kinds, lasts)
     return [maker.event(rng) for _ in range(events)]

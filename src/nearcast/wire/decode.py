@@ -64,6 +64,7 @@ class Decoded:
     needs: Needs = Needs.NOTHING  # what its objects carry besides
     texts: pa.RecordBatch | None = None  # TEXTS of their words, if needed
     asks: dict[str, pa.RecordBatch] = field(default_factory=dict)  # by kind, of those that have any
+    lasts: dict[str, pa.RecordBatch] = field(default_factory=dict)  # the same
 
     def of(self, kind: WireKind) -> pa.RecordBatch:
         """What an index of one kind must apply: its subscribes, and what ends ids, in order."""
@@ -137,7 +138,7 @@ class SplitBuilder:
     def control(self, event: EventShape, pos: int, line: int) -> None:
         """Add a subscribe, unsubscribe or ask; raises `Invalid`."""
         if isinstance(event, SubscribeShape):
-            self._controls.subscribe(event, pos)
+            self._controls.subscribe(event, pos, self.file, line, EXCERPT)
             self.events["subscribe"] += 1
         elif isinstance(event, UnsubscribeShape):
             self._controls.unsubscribe(event, pos)
@@ -154,8 +155,8 @@ class SplitBuilder:
         self.events["publish"] += objects.num_rows
         self.events["reject"] += len(self._rejects)
         subscribes, ends = self._controls.tables()
-        asks = self._asks.tables()
-        tables = [objects, ends, *subscribes.values(), *asks.values()]
+        asks, lasts = self._asks.tables(), self._controls.lasts()
+        tables = [objects, ends, *subscribes.values(), *asks.values(), *lasts.values()]
         pos, time = (np.concatenate([numbers(t[n]) for t in tables]) for n in ("pos", "time"))
         if len(pos):
             order = np.argsort(pos, kind="stable") if len(pos) > len(objects) else slice(None)
@@ -170,6 +171,7 @@ class SplitBuilder:
             clocks = iter(parts[2:])
             subscribes = {n: with_clock(t, next(clocks)) for n, t in subscribes.items()}
             asks = {n: with_clock(t, next(clocks)) for n, t in asks.items()}
+            lasts = {n: with_clock(t, next(clocks)) for n, t in lasts.items()}
         return Decoded(
             objects,
             subscribes,
@@ -180,6 +182,7 @@ class SplitBuilder:
             needs=self.needs,
             texts=texts,
             asks=asks,
+            lasts=lasts,
         )
 
 

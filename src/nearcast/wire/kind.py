@@ -66,6 +66,10 @@ class WireKind(Protocol):
         """How its asks are answered; None: it has none."""
 
     @property
+    def firsts(self) -> object | None:
+        """What `last` means for its new subscriptions; None: they do not look back."""
+
+    @property
     def value(self) -> str:
         """The name of the value that events carry."""
 

@@ -29,7 +29,7 @@ _LAST = msgspec.json.Decoder(_Last)
 
 def reach_of(split: Split) -> int:
     """The longest `last` of its events, in milliseconds; 0: there is none."""
-    if split.format == "reject":
+    if split.format in ("reject", "empty"):
         return 0
     if split.format == "jsonl":
         return _in_lines(split) if split.length else 0

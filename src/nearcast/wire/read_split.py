@@ -38,9 +38,10 @@ def read_split(
 
 def _read(split: Split, space: Space, kinds: Kinds, number: int, besides: Needs) -> Decoded:
     needs = needs_of(kinds, split.kinds) | besides
-    if split.format == "reject":
+    if split.format in ("reject", "empty"):
         builder = SplitBuilder(space, kinds, split.name, needs)
-        builder.reject(number << 32, split.first_line, split.reason, "")
+        if split.format == "reject":
+            builder.reject(number << 32, split.first_line, split.reason, "")
         return builder.finish(nothing())
     kwargs: dict[str, Any] = {
         "file": split.name,
@@ -72,11 +73,12 @@ def _rows(split: Split) -> pa.RecordBatch:
 
 
 def _rename(decoded: Decoded, split: Split) -> Decoded:
-    """Make rejects of a spool, and asks that may become some, name lines of the original file."""
-    if split.lines and (decoded.rejects.num_rows or decoded.asks):
+    """Make rejects of a spool, and what may become some, name lines of the original file."""
+    if split.lines and (decoded.rejects.num_rows or decoded.asks or decoded.lasts):
         known = np.fromfile(split.lines, np.int64).reshape(-1, 2)[split.line_start :]
         decoded.rejects = _named(decoded.rejects, split, known)
         decoded.asks = {kind: _named(t, split, known) for kind, t in decoded.asks.items()}
+        decoded.lasts = {kind: _named(t, split, known) for kind, t in decoded.lasts.items()}
     return decoded
 
 

@@ -38,7 +38,7 @@ class SubscribeShape(Struct, Generic[Query], tag_field="op", tag="subscribe"):
     expires: Time | None = None  # from then on it sees none
     owner: str | None = None  # echoed in its notifications
     meta: dict[str, Any] | None = None  # echoed in its notifications
-    last: Count | None = None  # not in this version: refused
+    last: Count | None = None  # milliseconds that it looks back: objects handled before it count
 
 
 class UnsubscribeShape(Struct, tag_field="op", tag="unsubscribe"):

@@ -8,7 +8,8 @@ import msgspec
 class Split(msgspec.Struct, frozen=True, omit_defaults=True):
     """A piece of a log: where its bytes or rows are, and what to call them in rejects."""
 
-    format: str  # jsonl, parquet (row groups), arrow (record batches of a spool), reject
+    # jsonl, parquet (row groups), arrow (record batches of a spool), reject, empty (no events)
+    format: str
     path: str
     name: str  # the file as the user knows it
     start: int = 0  # jsonl: first byte; parquet, arrow: first row group or record batch

@@ -12,6 +12,7 @@ from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.model.errors import Invalid
 from nearcast.model.space import Space
 from nearcast.wire.kind import Kinds
+from nearcast.wire.lasts import lasts_with
 from nearcast.wire.programs import Token, compile_where
 from nearcast.wire.shapes import SubscribeShape, UnsubscribeShape, kind_name
 from nearcast.wire.tables import (
@@ -45,6 +46,7 @@ class ControlBuilder:
         self.kinds = kinds
         self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in kinds}
         self._ends: list[tuple[Any, ...]] = []
+        self._lasts: dict[str, list[tuple[Any, ...]]] = {}
         self._plain: dict[str, pa.RecordBatch] = {}
         self._plain_ends = empty(ENDS)
 
@@ -56,13 +58,15 @@ class ControlBuilder:
         """Add an unsubscribe."""
         self._ends.append((pos, UNSUBSCRIBE, to_ms(event.time), NEVER, json_body(event.id)))
 
-    def subscribe(self, event: SubscribeShape[Any], pos: int) -> None:
-        """Add a subscribe. Raises `Invalid`."""
+    def subscribe(
+        self, event: SubscribeShape[Any], pos: int, file: str, line: int, excerpt: int
+    ) -> None:
+        """Add a subscribe; `excerpt`: characters of it that a reject shows. Raises `Invalid`."""
         time = to_ms(event.time)
-        if event.last is not None:
-            raise Invalid("last: is not supported yet; leave it out to see objects from `time` on")
         query = event.query
         kind = self.kinds[kind_name(query)]
+        if event.last is not None and kind.firsts is None:
+            raise Invalid(f"last: {kind.name} does not look back; leave it out")
         try:
             program, words, conjunction = compile_where(query.where or "")
         except Invalid as error:
@@ -76,6 +80,10 @@ class ControlBuilder:
             *own,
         )  # fmt: skip
         self._rows[kind.name].append(row)
+        if event.last is not None:
+            text = msgspec.json.encode(event).decode()[:excerpt]
+            more = (time - event.last, file, line, text)
+            self._lasts.setdefault(kind.name, []).append(row + more)
 
     def tables(self) -> tuple[dict[str, pa.RecordBatch], pa.RecordBatch]:
         """(subscribes of each kind that has any, ENDS), all in the order of `pos`."""
@@ -88,6 +96,13 @@ class ControlBuilder:
             if table.num_rows:
                 subscribes[name] = table
         return subscribes, _by_pos([self._plain_ends, table_of(self._ends, ENDS)], ENDS)
+
+    def lasts(self) -> dict[str, pa.RecordBatch]:
+        """Those that look back, by kind, in the order of `pos`."""
+        return {
+            name: control_table(rows, lasts_with(self.kinds[name]))
+            for name, rows in self._lasts.items()
+        }
 
 
 def control_table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -81,6 +81,10 @@ class Feed:
             sync_folder(folder)
         write_atomic(self._path(batch), msgspec.json.encode(Planned(FORMAT, str(here), named)))
 
+    def add_empty(self, batch: int) -> None:
+        """Plan a batch without events, for what waits for the next one."""
+        self.add(batch, self.with_kinds([Split("empty", "", "", final=True)]))
+
     def cut(self, batch: int) -> None:
         """Forget `batch` and all after it: a crash left them while they were being planned."""
         for path in self.folder.glob("*.json"):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from nearcast.engine.feed.source import Feed
+from nearcast.engine.moves.control import control_path, read_control
 from nearcast.engine.spark.query import RunFailed
 from nearcast.model.errors import NearcastError
 from nearcast.wire.logs import SUFFIXES, open_log
@@ -130,6 +131,14 @@ class Tailer:
                     self._whole(path)
                 else:
                     self._lines_of(path)
+            if self._first_results_wait():  # and no event has come
+                self.feed.add_empty(self._next)
+                self._next += 1
+
+    def _first_results_wait(self) -> bool:
+        """Whether new subscriptions wait for the next batch, and none is planned."""
+        path = control_path(self.checkpoint, self._next)
+        return path.exists() and bool(read_control(path).firsts)
 
     def _add(self, splits: list[Split]) -> None:
         if splits:

@@ -36,6 +36,7 @@ class Control(msgspec.Struct):
     imports: dict[str, list[str]] = {}
     rests: dict[str, Rest] = {}  # kind: a look at the balance that found nothing to do
     reach: dict[str, int] = {}  # kind: how far back its subscriptions look, on any shard
+    firsts: list[str] = []  # what shards found for first results in the batch before
 
 
 class Export(msgspec.Struct):
@@ -48,6 +49,16 @@ class Export(msgspec.Struct):
     shards: list[int] = []  # and where
     drops: int = 0  # copies that end there
     bytes: int = 0
+
+
+def control_path(checkpoint: Path, batch: int) -> Path:
+    """The control file of a batch, if it has one."""
+    return checkpoint / "control" / f"{batch:012d}.bin"
+
+
+def read_control(path: Path) -> Control:
+    """What a control file says."""
+    return msgspec.msgpack.decode(read_binary(path, "control"), type=Control)
 
 
 class Controls:
@@ -65,7 +76,7 @@ class Controls:
             return []
 
     def _path(self, batch: int) -> Path:
-        return self.folder / f"{batch:012d}.bin"
+        return control_path(self.folder.parent, batch)
 
     def at(self, batch: int) -> tuple[Control, bool]:
         """(what holds in `batch`, whether it was written for exactly this batch)."""
@@ -75,7 +86,7 @@ class Controls:
         return self._read(before[-1]), before[-1] == batch
 
     def _read(self, batch: int) -> Control:
-        return msgspec.msgpack.decode(read_binary(self._path(batch), "control"), type=Control)
+        return read_control(self._path(batch))
 
     def routers(self, batch: int) -> dict[str, Router]:
         """The routers of `batch`."""
@@ -88,7 +99,14 @@ class Controls:
         control, now = self.at(batch)
         if not now:
             return Directions(batch, tables=control.tables, reach=control.reach)
-        return Directions(batch, control.orders, control.imports, control.tables, control.reach)
+        return Directions(
+            batch, control.orders, control.imports, control.tables, control.reach, control.firsts
+        )
+
+    def first_results_wait(self, batch: int) -> bool:
+        """Whether subscriptions begin with `batch` that must look back first."""
+        control, now = self.at(batch)
+        return now and bool(control.firsts)
 
     def waits_for_objects(self, batch: int, routers: dict[str, Router], samples: Samples) -> bool:
         """Whether the objects of `batch` are to be kept for a plan."""
@@ -108,22 +126,28 @@ class Controls:
         costs: dict[str, list[float]] | None = None,
         counts: dict[str, list[Counts]] | None = None,
         reach: dict[str, int] | None = None,
+        firsts: list[str] | None = None,
     ) -> None:
         """After `batch`: publish what holds from the next one on.
 
         `surveys` are answers to an order, be it for a plan or for the balance; `costs` is what the
         batch added to each shard by a plan, less what it took away; `counts` what each shard did;
-        `reach` how far back each kind that keeps objects looks.
+        `reach` how far back each kind that keeps objects looks; `firsts` the files of what shards
+        found for first results.
         """
         FOLDER.set(self.folder.parent)
         control, written = self.at(batch)
         counts = self.balancer.first_counts(batch, counts or {})
         routers = make_routers(self.settings, control.tables)
-        following = Control(dict(control.tables), rests=dict(control.rests), reach=control.reach)
+        following = Control(
+            dict(control.tables), rests=dict(control.rests), reach=control.reach,
+            firsts=firsts or [],
+        )  # fmt: skip
         if reach is not None and loads:
             following.reach = reach
         if not loads and written:  # no row, so no shard heard of it: the next batch says it
             following.orders, following.imports = control.orders, control.imports
+            following.firsts = control.firsts
         for export in exports:
             router = routers[export.kind]
             if router.keeps_ids:
@@ -151,12 +175,14 @@ class Controls:
         changed = (following.tables, following.rests, following.reach) != (
             control.tables, control.rests, control.reach,
         )  # fmt: skip
-        if following.orders or following.imports or changed or self._path(batch + 1).exists():
+        changed |= bool(following.orders or following.imports or following.firsts)
+        if changed or self._path(batch + 1).exists():
             write_binary(self._path(batch + 1), "control", msgspec.msgpack.encode(following))
         plans = [r for r in routers.values() if r.plans]
         if plans and all(r.table for r in plans):
             Samples(self.folder.parent).forget(batch - _KEEP)
-        self._forget(batch, {p for paths in following.imports.values() for p in paths})
+        wanted = {p for paths in following.imports.values() for p in paths}
+        self._forget(batch, wanted | set(following.firsts))
 
     def _plan(
         self,
@@ -221,7 +247,8 @@ class Controls:
 
     def _forget(self, batch: int, wanted: set[str]) -> None:
         checkpoint = self.folder.parent
-        for path in _aged(checkpoint / "moves", batch - _KEEP - 1):  # taken in one batch later
+        moved = _aged(checkpoint / "moves", batch - _KEEP - 1)  # taken in one batch later
+        for path in [*moved, *_aged(checkpoint / "firsts", batch - _KEEP - 1)]:
             if inside(checkpoint, path) not in wanted:
                 path.unlink(missing_ok=True)
         plans = _aged(checkpoint / "plans", batch - _KEEP)

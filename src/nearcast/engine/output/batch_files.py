@@ -6,7 +6,7 @@ import itertools
 import os
 import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +22,8 @@ from nearcast.wire.kind import Kinds
 from nearcast.wire.notifications import Reported, render, tabulate, write_rows
 
 TEMPORARY = "_tmp"
+# Changes, and the place of each among the objects of the batch; None: before all of them.
+Placed = tuple[Reported, NDArray[np.int64] | None]
 
 
 def kinds_of(rejects: pa.RecordBatch) -> dict[str, int]:
@@ -45,32 +47,36 @@ class BatchFiles:
         return folder / f"{self.name}-{uuid.uuid4().hex[:12]}"
 
     def notifications(
-        self, parts: Iterable[Reported], ranks: dict[str, NDArray[np.int64]] | None = None
+        self,
+        parts: Iterable[Reported],
+        ranks: dict[str, NDArray[np.int64]] | None = None,
+        firsts: Sequence[Placed] = (),
     ) -> dict[str, str]:
         """Write notifications as they come; {final name: temporary path}, nothing if none do.
 
-        With `ranks`, by kind the place of each of its objects in the batch, lines of all kinds are
-        written in the order of the objects.
+        `firsts` come before all others. With `ranks`, by kind the place of each of its objects in
+        the batch, lines of all kinds are written in the order of the objects.
         """
-        some = (part for part in parts if len(part.changes))
+        others: Iterator[Placed] = (
+            (p, None if ranks is None else ranks[p.kind.name][p.changes.order]) for p in parts
+        )
+        some = (placed for placed in itertools.chain(firsts, others) if len(placed[0].changes))
         for first in some:
             with explained(self.out):
                 path = self._temporary()
-                self._write(itertools.chain([first], some), path, ranks)
+                self._write(itertools.chain([first], some), path, ranks is not None)
             return {f"notifications/{self.name}.{self.format}": str(path)}
         return {}
 
-    def _write(
-        self, parts: Iterable[Reported], path: Path, ranks: dict[str, NDArray[np.int64]] | None
-    ) -> None:
+    def _write(self, parts: Iterable[Placed], path: Path, by_object: bool) -> None:
         if self.format == "parquet":
-            write_rows(tabulate(parts, self.kinds), path, self.kinds)
+            write_rows(tabulate((part for part, _ in parts), self.kinds), path, self.kinds)
             return
         with path.open("wb") as file:
-            if ranks is not None:
-                file.writelines(_by_object(parts, ranks))
+            if by_object:
+                file.writelines(_by_object(parts))
             else:
-                for part in parts:
+                for part, _ in parts:
                     file.write(np.ascontiguousarray(render(part)).data)
             _sync(file)
 
@@ -90,13 +96,13 @@ class BatchFiles:
         return {f"rejected/{self.name}.jsonl": str(path)}
 
 
-def _by_object(parts: Iterable[Reported], ranks: dict[str, NDArray[np.int64]]) -> list[bytes]:
+def _by_object(parts: Iterable[Placed]) -> list[bytes]:
     """Lines in the order of the objects that caused them, those of one part as they are."""
     lines: list[bytes] = []
     places = []
-    for part in parts:
+    for part, place in parts:
         lines += render(part).tobytes().splitlines(keepends=True)
-        places.append(ranks[part.kind.name][part.changes.order])
+        places.append(np.full(len(part.changes), -1) if place is None else place)
     return [lines[i] for i in np.argsort(np.concatenate(places), kind="stable").tolist()]
 
 

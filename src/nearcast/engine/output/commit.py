@@ -57,8 +57,9 @@ class Sink:
         surveys = [s for r in reports for s in r.surveys]
         counts = {k: [r.counts[k] for r in reports] for k in (reports[0].counts if reports else ())}
         reach = {k: max(r.reach.get(k, 0) for r in reports) for r in reports for k in r.reach}
+        firsts = [r.firsts for r in reports if r.firsts]
         self.controls.decide(
-            batch, exports, record.loads(), surveys, costs_of(reports), counts, reach
+            batch, exports, record.loads(), surveys, costs_of(reports), counts, reach, firsts
         )
         self.controls.balancer.write_log(batch, self.out)
         faults.reach("sink-controlled", batch)

@@ -13,6 +13,7 @@ from nearcast.model.standing import Needs
 from nearcast.wire.asks import asks_with
 from nearcast.wire.carried import objects_with
 from nearcast.wire.kind import WireKind
+from nearcast.wire.lasts import lasts_with
 from nearcast.wire.tables import ENDS, REJECTS, from_bytes, to_bytes
 
 
@@ -26,6 +27,7 @@ class Directions(msgspec.Struct):
     ] = {}  # kind: exports to take in, of all shards; relative to the checkpoint
     tables: dict[str, bytes] = {}  # kind: the routing table, to select by
     reach: dict[str, int] = {}  # kind: how many milliseconds back any shard's subscriptions look
+    firsts: list[str] = []  # what the shards found for first results in the batch before
 
 
 class Extras(msgspec.Struct):
@@ -53,6 +55,7 @@ class Envelope(msgspec.Struct):
     rejects: memoryview
     extras: Extras
     asks: dict[str, memoryview] = {}  # by kind, of those that have any
+    lasts: dict[str, memoryview] = {}  # subscribes that look back, the same
     rows: memoryview | None = None  # of what goes by reference, those for this shard; None: all
     in_use: list[str] = []  # kinds that route objects in the batch, as far as the split knows
     costs: dict[str, list[float]] = {}  # kind: what the split adds to each shard, by a plan
@@ -73,6 +76,10 @@ class Envelope(msgspec.Struct):
     def ask_table(self, kind: WireKind) -> pa.RecordBatch:
         """Asks of one kind."""
         return from_bytes(self.asks[kind.name], asks_with(kind))
+
+    def last_table(self, kind: WireKind) -> pa.RecordBatch:
+        """Subscribes of one kind that look back."""
+        return from_bytes(self.lasts[kind.name], lasts_with(kind))
 
     @property
     def end_table(self) -> pa.RecordBatch:

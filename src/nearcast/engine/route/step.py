@@ -20,6 +20,7 @@ from nearcast.engine.route.mail import Mail
 from nearcast.engine.shard.objects import homes, stores_by
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.slots import REPORTS
+from nearcast.kinds.firsts import waits
 from nearcast.routing import Router
 from nearcast.wire.decode import Decoded
 from nearcast.wire.tables import (
@@ -76,6 +77,7 @@ class RouteStep:
         carried = extras_for(decoded, wanted, self.settings.shards, self.settings.order == "time")
         none = to_bytes(empty(REJECTS))
         asks = {kind: to_bytes(table) for kind, table in decoded.asks.items()}
+        lasts = {kind: to_bytes(table) for kind, table in decoded.lasts.items()}
         known = list(decoded.subscribes) if kinds is None else list(kinds)
         for shard in range(self.settings.shards):
             first = shard == 0
@@ -95,6 +97,7 @@ class RouteStep:
                         to_bytes(decoded.rejects) if first else none,
                         carried[shard],
                         asks,
+                        lasts,
                         objects[shard][2],
                         known,
                         self._costs if first else {},
@@ -159,7 +162,11 @@ class RouteStep:
                     elsewhere = table.filter(pa.array(sent[shard] == 0))
                     ends[shard].append(replaced(elsewhere))
             if place.costs is not None:
-                added = np.bincount(place.shards, place.costs[place.rows], shards)
+                costs = place.costs
+                if kind in decoded.lasts and waits(self.settings.kinds[kind]):
+                    later = np.isin(numbers(table["pos"]), numbers(decoded.lasts[kind]["pos"]))
+                    costs = np.where(later, 0.0, costs)  # they come with their first results
+                added = np.bincount(place.shards, costs[place.rows], shards)
                 self._costs[kind] = added.tolist()
         return subscribes, [with_ends(empty(ENDS), some, ENDS) for some in ends]
 

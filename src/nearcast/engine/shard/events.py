@@ -14,6 +14,7 @@ from nearcast.engine.shard.carried import carried, every_object
 from nearcast.wire.asks import asks_with
 from nearcast.wire.carried import Carried
 from nearcast.wire.kind import WireKind
+from nearcast.wire.lasts import lasts_with
 from nearcast.wire.tables import (
     ENDS,
     FOREVER,
@@ -77,10 +78,33 @@ class Events:
     asks: dict[str, pa.RecordBatch]  # by kind, in the order of the log
     before: dict[str, NDArray[np.int64]]  # the first rank that each of these does not see
     in_use: frozenset[str]  # kinds that route objects in this batch
+    lasts: dict[str, pa.RecordBatch]  # subscribes that look back, and the same of them
+    lasts_before: dict[str, NDArray[np.int64]]
 
     def __len__(self) -> int:
         """Subscribes and ends."""
         return int(self.ends.num_rows + sum(t.num_rows for t in self.subscribes.values()))
+
+    def clock_of(self, table: pa.RecordBatch) -> NDArray[np.int64]:
+        """How far time has come at asks, or at subscribes that look back."""
+        time = numbers(table["time"])  # by time, nothing later came before
+        return time if self.by_time else np.maximum(numbers(table["clock"]), time)
+
+    def places_of(self, table: pa.RecordBatch) -> NDArray[np.int64]:
+        """How many objects of the batch come before subscribes."""
+        if self.by_time:
+            times = self.objects.time[self.objects.order]
+            return np.searchsorted(times, numbers(table["time"]), side="left")
+        return np.searchsorted(self.pos, numbers(table["pos"]))
+
+    def without(self, refused: dict[str, NDArray[np.int64]]) -> None:
+        """Forget subscribes at these positions, by kind, and what they would end."""
+        gone = np.concatenate(list(refused.values()))
+        if not len(gone):
+            return
+        self.ends = _except(self.ends, gone)
+        for kind, pos in refused.items():
+            self.subscribes[kind] = _except(self.subscribes.get(kind, self.lasts[kind]), pos)
 
     def of(self, kind: WireKind) -> Ordered:
         """What concerns an index of one kind, in order: its subscribes, and all ends of ids."""
@@ -121,9 +145,11 @@ def in_order(envelopes: list[Envelope], settings: Settings, now: int, ranked: in
             here = [f for e, f in zip(envelopes, floors, strict=True) if name in e.subscribes]
             subscribes[name] = join(list(map(_not_before, found, here)), kind.schema)
     ends = join(list(map(_not_before, (e.end_table for e in envelopes), floors)), ENDS)
-    asks = _asks(envelopes, settings, floors)
+    asks, lasts = _asks(envelopes, settings, floors), _lasts(envelopes, settings, floors)
     in_use = frozenset(name for e in envelopes for name in e.in_use)
-    behind = (objects, asks, _ranks_before(asks, envelopes, tables, by_time, ranked), in_use)
+    ranks = _ranks_before(asks, envelopes, tables, by_time, ranked)
+    looking = _ranks_before_lasts(lasts, envelopes, tables, by_time, ranked)
+    behind = (objects, asks, ranks, in_use, lasts, looking)
     if not by_time:
         clock = np.maximum(
             numbers(objects["clock"]), np.repeat(before, [t.num_rows for t in tables])
@@ -160,6 +186,44 @@ def _asks(
         if found:
             asks[name] = join(found, asks_with(kind))
     return asks
+
+
+def _lasts(
+    envelopes: list[Envelope], settings: Settings, floors: list[int | None]
+) -> dict[str, pa.RecordBatch]:
+    """The subscribes of a batch that look back, by kind, in the order of their positions."""
+    lasts = {}
+    for name, kind in settings.kinds.items():
+        found = [
+            _not_before(e.last_table(kind), floor)
+            for e, floor in zip(envelopes, floors, strict=True)
+            if name in e.lasts
+        ]
+        if found:
+            lasts[name] = join(found, lasts_with(kind))
+    return lasts
+
+
+def _ranks_before_lasts(
+    lasts: dict[str, pa.RecordBatch],
+    envelopes: list[Envelope],
+    tables: list[pa.RecordBatch],
+    by_time: bool,
+    ranked: int,
+) -> dict[str, NDArray[np.int64]]:
+    """The rank of the first object handled after each subscribe, on whichever shard it is."""
+    if not by_time:
+        return _ranks_before(lasts, envelopes, tables, by_time, ranked)
+    if not lasts:
+        return {}
+    every = every_object(envelopes, tables)
+    time = np.sort(np.concatenate([np.empty(0, np.int64), *(numbers(t["time"]) for t in every)]))
+    return {k: ranked + np.searchsorted(time, numbers(t["time"])) for k, t in lasts.items()}
+
+
+def _except(table: pa.RecordBatch, pos: NDArray[np.int64]) -> pa.RecordBatch:
+    """The rows of other positions."""
+    return table.filter(pa.array(~np.isin(numbers(table["pos"]), pos)))
 
 
 def _ranks_before(

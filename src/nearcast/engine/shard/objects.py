@@ -13,6 +13,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -29,11 +30,11 @@ from nearcast.objects.archive import read
 from nearcast.objects.base import NOT_SEALED, STORED, ObjectStore, Slicing
 from nearcast.objects.tables import read_table
 from nearcast.routing import Router
-from nearcast.wire.tables import FOREVER, empty, from_bytes, numbers, to_bytes
+from nearcast.wire.tables import FOREVER, REJECTS, empty, from_bytes, numbers, to_bytes
 
 __all__ = [
-    "Past", "archived_objects", "homes", "own_objects", "refused", "stored_rows", "stores_by",
-    "why_refused",
+    "Past", "archived_objects", "homes", "own_objects", "refused", "rejects", "stored_rows",
+    "stores_by", "why_refused",
 ]  # fmt: skip
 
 SLICING = Slicing()
@@ -94,18 +95,19 @@ def stored_rows(events: Events, rows: NDArray[np.int64]) -> pa.RecordBatch:
 def archived_objects(
     settings: Settings,
     shard: int,
-    asks: pa.RecordBatch,
+    period: tuple[int, int],
     places: NDArray[np.float64] | None,
     ranked: int,
     own: pa.RecordBatch,
 ) -> ObjectStore:
-    """A store of this shard's part of all that asks may look at, out of the archive.
+    """A store of this shard's part of all that is looked at, out of the archive.
+
+    The objects of a `period` (after, until) count.
 
     Objects of earlier batches (their ranks are below `ranked`) are dealt to shards by rank; to
     these come the shard's `own` of this batch, which the archive does not have yet.
     """
-    after, until = int(numbers(asks["end"]).min()), int(numbers(asks["time"]).max())
-    found = read(Path(settings.archive), after, until, places, ranked)
+    found = read(Path(settings.archive), *period, places, ranked)
     mine = np.flatnonzero(numbers(found["rank"]) % settings.shards == shard)
     store = STORES[settings.store](settings.space, Memory(), SLICING)
     for table in (found.take(pa.array(mine)), own):
@@ -202,17 +204,32 @@ class Past:
 
 
 def refused(
-    asks: pa.RecordBatch, clock: NDArray[np.int64], retain_ms: int, floor: int
+    after: NDArray[np.int64], clock: NDArray[np.int64], retain_ms: int, floor: int
 ) -> NDArray[np.bool_]:
-    """Which asks reach back further than objects are retained; `clock`: the time at each ask."""
+    """What reaches back, to `after`, further than objects are retained; `clock`: the time then."""
     if retain_ms == 0:
-        return np.ones(asks.num_rows, bool)
-    oldest = np.maximum(clock - retain_ms, floor)
-    return np.asarray(numbers(asks["end"]) < oldest)
+        return np.ones(len(after), bool)
+    return np.asarray(after < np.maximum(clock - retain_ms, floor))
+
+
+def rejects(
+    table: pa.RecordBatch,
+    bad: NDArray[np.bool_],
+    clock: NDArray[np.int64],
+    retain_ms: int,
+    floor: int,
+) -> list[dict[str, Any]]:
+    """Rows of REJECTS for the `bad` ones of asks, or of subscribes that look back."""
+    found = []
+    for row in np.flatnonzero(bad).tolist():
+        oldest = max(int(clock[row]) - retain_ms, floor) if retain_ms else int(clock[row])
+        values = table.slice(row, 1).to_pylist()[0] | {"reason": why_refused(retain_ms, oldest)}
+        found.append({f.name: values[f.name] for f in REJECTS})
+    return found
 
 
 def why_refused(retain_ms: int, oldest: int) -> str:
-    """The reason for the reject of such an ask."""
+    """The reason for the reject of what reaches back too far."""
     if retain_ms == 0:
         return (
             "last: this run retains no objects; start it with --retain DURATION or all, or with "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 import msgspec
 import numpy as np
@@ -20,35 +21,61 @@ from nearcast.engine.moves.parcels import Moved, export, take_in, worth_building
 from nearcast.engine.moves.planning import SURVEY, Surveyed
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.answers import write_parts
-from nearcast.engine.output.batch_files import BatchFiles, kinds_of
+from nearcast.engine.output.batch_files import BatchFiles, Placed, kinds_of
 from nearcast.engine.route.envelope import Directions, Envelope
 from nearcast.engine.shard.costs import Bill, add_costs
 from nearcast.engine.shard.events import Events, Ordered, in_order, ranks_in
+from nearcast.engine.shard.first_results import (
+    Waiting,
+    begin,
+    reported_at_once,
+    set_aside,
+    wait,
+    write_firsts,
+)
 from nearcast.engine.shard.objects import (
     Past,
     archived_objects,
     own_objects,
     refused,
+    rejects,
     stored_rows,
-    why_refused,
 )
 from nearcast.engine.shard.state import Delta, Manifest, StateFiles, StoredFiles, snapshot
 from nearcast.engine.shard.views import change_kinds, reported_by, view_of
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
+from nearcast.kernels.hashing import hash_ids
+from nearcast.kernels.ragged import frozen, gather
+from nearcast.kinds.firsts import waits
 from nearcast.objects.archive import ArchiveWriter
 from nearcast.objects.archive import Part as ArchivePart
+from nearcast.objects.base import ObjectStore
 from nearcast.routing import Router
 from nearcast.routing.arrays import FOLDER, pack
 from nearcast.routing.balance import Counts
 from nearcast.routing.base import Seen
 from nearcast.routing.sampling import sample_of
 from nearcast.wire.durable import write_atomic
-from nearcast.wire.notifications import Reported, net
+from nearcast.wire.notifications import Holder, Reported, net
 from nearcast.wire.tables import NEVER, REJECTS, empty, join, numbers, to_bytes
 
 _SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
 _RECENT = 3  # batches whose objects are kept in any case, where a kind keeps objects
+
+
+Found = TypeVar("Found")
+Found_co = TypeVar("Found_co", covariant=True)
+
+
+class _Looking(Protocol[Found_co]):
+    """How objects of the past are found: for asks, and for new subscriptions."""
+
+    def search(
+        self, store: ObjectStore, table: pa.RecordBatch, before: NDArray[np.int64], /
+    ) -> Sequence[Found_co]: ...
+
+    def places(self, table: pa.RecordBatch, /) -> NDArray[np.float64] | None: ...
 
 
 class Report(msgspec.Struct):
@@ -81,6 +108,7 @@ class Report(msgspec.Struct):
     moved_bytes: int = 0
     archived: list[ArchivePart] = []  # files for the archive
     answers: str = ""  # the file with its parts of answers, relative to the checkpoint
+    firsts: str = ""  # and that with its parts of first results
     costs: dict[str, list[float]] = {}  # by kind: added to C(w) of each shard, less taken away
     reach: dict[str, int] = {}  # by kind that keeps objects: how far back its subscriptions look
 
@@ -120,13 +148,24 @@ class ShardStep:
             moved = take_in(self.checkpoint, shard, directions, indexes, settled)
             faults.reach("shard-taken-in", directions.batch)
             events = in_order(envelopes, self.settings, manifest.now, manifest.ranked)
+            unseen = self._refuse_lasts(events, manifest, report)
             report.objects = len(events.objects.order)
             report.controls = len(events)
             routers = make_routers(self.settings, directions.tables)
             ordered = {k: events.of(self.settings.kinds[k]) for k in routers}
+            waiting = self._set_aside(events, ordered, routers, shard)
+            begun = begin(
+                self.checkpoint, shard, directions.firsts, routers, self.settings, settled
+            )
+            for kind, tables in begun.controls.items():
+                came = [moved.controls[kind]] if kind in moved.controls else []
+                moved.controls[kind] = join(came + tables, indexes[kind].controls)
             views = {k: view_of(ordered[k], r, shard) for k, r in routers.items()}
-            held = {k: len(i) for k, i in indexes.items()}
             bills = open_bills(shard, directions, routers, indexes, manifest, moved, ordered)
+            begun.put_into(indexes)
+            add_costs(report.costs, begun.costs)
+            faults.reach("shard-begun", directions.batch)
+            held = {k: len(i) for k, i in indexes.items()}
             self._apply(indexes, views, report)
             if events.carried is not None:
                 for index in indexes.values():
@@ -142,10 +181,18 @@ class ShardStep:
                 report.archived = writer.write(directions.batch, shard, own)
                 faults.reach("shard-archived", directions.batch)
             late = self._ask(past, own, events, manifest, report)
+            told = self._look_back(past, own, events, manifest, waiting, report)
+            firsts: list[Placed] = [*((some, None) for some in begun.reported), *told]
+            self._tally(firsts, report)
             reported = self._match(indexes, routers, views, report)
-            mixed = change_kinds(indexes, held)
+            mixed = change_kinds(indexes, held) or _replace(indexes, told)
             ranks = {k: ranks_in(ordered[k], v) for k, v in views.items()} if mixed else None
-            self._write_out(reported, envelopes, report, ranks, late)
+            refused = {"ask": late, "subscribe": unseen}
+            files = BatchFiles(
+                Path(self.out), self.settings.format, report.batch, shard, self.settings.kinds
+            )
+            report.files |= files.notifications(reported, ranks, firsts)
+            self._write_out(files, envelopes, report, refused)
             faults.reach("shard-matched", directions.batch)
             self._count(indexes, routers, held, events.now, report)
             add_costs(report.costs, {k: bill.settle(events.now) for k, bill in bills.items()})
@@ -274,25 +321,22 @@ class ShardStep:
         if not events.asks:
             return empty(REJECTS)
         retain, floor = self.settings.retain_ms, manifest.objects.floor
-        accepted, parts, rejects = {}, {}, []
+        accepted, parts, bad_ones = {}, {}, []
         for kind, asks in events.asks.items():
-            clock = numbers(asks["time"])
-            if not events.by_time:  # by time, nothing later came before an ask
-                clock = np.maximum(numbers(asks["clock"]), clock)
-            oldest = np.maximum(clock - retain, floor) if retain else clock
-            beyond = refused(asks, clock, retain, floor)
+            clock = events.clock_of(asks)
+            beyond = refused(numbers(asks["end"]), clock, retain, floor)
             bad = np.zeros_like(beyond) if self.settings.archive else beyond
-            for row in np.flatnonzero(bad).tolist():
-                reason = why_refused(retain, int(oldest[row]))
-                found = asks.slice(row, 1).to_pylist()[0] | {"reason": reason}
-                rejects.append({f.name: found[f.name] for f in REJECTS})
+            bad_ones += rejects(asks, bad, clock, retain, floor)
             if bad.all():
                 continue
             kept = np.flatnonzero(~bad)
             accepted[kind] = asks.take(pa.array(kept))
+            answers = self.settings.kinds[kind].answers
+            assert answers is not None
+            periods = numbers(accepted[kind]["end"]), numbers(accepted[kind]["time"])
             parts[kind] = self._parts(
-                past, own, manifest, report.shard, kind, accepted[kind], events.before[kind][kept],
-                beyond[kept],
+                past, own, manifest, report.shard, answers, accepted[kind], periods,
+                events.before[kind][kept], beyond[kept],
             )  # fmt: skip
         if accepted:
             report.answers = write_parts(
@@ -301,7 +345,7 @@ class ShardStep:
         if report.shard == 0:
             for kind, asks in accepted.items():
                 report.notifications[f"{kind}.answer"] = asks.num_rows
-            return pa.RecordBatch.from_pylist(rejects, schema=REJECTS)
+            return pa.RecordBatch.from_pylist(bad_ones, schema=REJECTS)
         return empty(REJECTS)
 
     def _parts(
@@ -310,30 +354,111 @@ class ShardStep:
         own: pa.RecordBatch,
         manifest: Manifest,
         shard: int,
-        kind: str,
-        asks: pa.RecordBatch,
+        looking: _Looking[Found],
+        table: pa.RecordBatch,
+        periods: tuple[NDArray[np.int64], NDArray[np.int64]],
         before: NDArray[np.int64],
         beyond: NDArray[np.bool_],
-    ) -> list[bytes]:
-        """Parts of answers of one kind; those `beyond` what is retained, from the archive."""
-        parts = [b""] * asks.num_rows
+    ) -> list[Found]:
+        """What is found for rows of one kind; `beyond` what is retained, in the archive."""
+        parts: dict[int, Found] = {}
         recent, older = np.flatnonzero(~beyond), np.flatnonzero(beyond)
-        answers = self.settings.kinds[kind].answers
-        assert answers is not None
         if len(recent):
             assert past is not None
-            found = answers.search(past.store, asks.take(pa.array(recent)), before[recent])
-            for row, part in zip(recent.tolist(), found, strict=True):
-                parts[row] = part
+            found = looking.search(past.store, table.take(pa.array(recent)), before[recent])
+            parts |= zip(recent.tolist(), found, strict=True)
         if len(older):
-            table = asks.take(pa.array(older))
+            some = table.take(pa.array(older))
+            period = int(periods[0][older].min()), int(periods[1][older].max())
             store = archived_objects(
-                self.settings, shard, table, answers.places(table), manifest.ranked, own
+                self.settings, shard, period, looking.places(some), manifest.ranked, own
             )
-            found = answers.search(store, table, before[older])
-            for row, part in zip(older.tolist(), found, strict=True):
-                parts[row] = part
-        return parts
+            found = looking.search(store, some, before[older])
+            parts |= zip(older.tolist(), found, strict=True)
+        return [parts[row] for row in range(table.num_rows)]
+
+    # -- subscriptions that look back --------------------------------------------------------
+
+    def _refuse_lasts(self, events: Events, manifest: Manifest, report: Report) -> pa.RecordBatch:
+        """Forget subscribes that reach back too far, as if they were not there.
+
+        REJECTS of them, on shard 0. Those that see nothing do not look back.
+        """
+        if not events.lasts:
+            return empty(REJECTS)
+        retain, floor = self.settings.retain_ms, manifest.objects.floor
+        bad_ones, gone = [], {}
+        for kind, lasts in events.lasts.items():
+            clock = events.clock_of(lasts)
+            beyond = refused(numbers(lasts["after"]), clock, retain, floor)
+            bad = np.zeros_like(beyond) if self.settings.archive else beyond
+            bad_ones += rejects(lasts, bad, clock, retain, floor)
+            gone[kind] = numbers(lasts["pos"])[bad]
+            kept = np.flatnonzero(~bad & (numbers(lasts["end"]) > numbers(lasts["time"])))
+            events.lasts[kind] = lasts.take(pa.array(kept))
+            events.lasts_before[kind] = events.lasts_before[kind][kept]
+        events.without(gone)
+        if report.shard == 0:
+            return pa.RecordBatch.from_pylist(bad_ones, schema=REJECTS)
+        return empty(REJECTS)
+
+    def _set_aside(
+        self, events: Events, ordered: dict[str, Ordered], routers: dict[str, Router], shard: int
+    ) -> dict[str, Waiting]:
+        """Take subscriptions that wait for their first results out of `ordered`."""
+        waiting = {}
+        for kind, lasts in events.lasts.items():
+            if waits(self.settings.kinds[kind]):
+                ordered[kind], aside = set_aside(ordered[kind], numbers(lasts["pos"]))
+                if aside is not None:
+                    waiting[kind] = wait(view_of(aside, routers[kind], shard), events)
+        return waiting
+
+    def _look_back(
+        self,
+        past: Past | None,
+        own: pa.RecordBatch,
+        events: Events,
+        manifest: Manifest,
+        waiting: dict[str, Waiting],
+        report: Report,
+    ) -> list[tuple[Reported, NDArray[np.int64]]]:
+        """Search this shard's objects for new subscriptions; what is reported at once.
+
+        With each change comes its place among the objects of the batch.
+        """
+        told, pos, parts = [], {}, {}
+        for kind, lasts in events.lasts.items():
+            if not lasts.num_rows:
+                continue
+            definition = self.settings.kinds[kind]
+            looking = definition.firsts
+            assert looking is not None
+            retain, floor = self.settings.retain_ms, manifest.objects.floor
+            after, until = numbers(lasts["after"]), numbers(lasts["end"]) - 1
+            beyond = refused(after, events.clock_of(lasts), retain, floor)
+            found = self._parts(
+                past, own, manifest, report.shard, looking, lasts, (after, until),
+                events.lasts_before[kind], beyond,
+            )  # fmt: skip
+            if looking.at_once:
+                places = events.places_of(lasts)
+                told.append(reported_at_once(definition, lasts, found, places))
+            else:
+                pos[kind], parts[kind] = numbers(lasts["pos"]).tolist(), found
+        if pos:
+            report.firsts = write_firsts(
+                self.checkpoint, report.batch, report.shard, pos, parts, waiting
+            )
+        faults.reach("shard-looked-back", report.batch)
+        return told
+
+    def _tally(self, firsts: list[Placed], report: Report) -> None:
+        """Count what is reported of first results."""
+        for (kind, _, changes), _ in firsts:
+            for event, n in changes.events().items():
+                name = f"{kind.name}.{kind.events[event].name}"
+                report.notifications[name] = report.notifications.get(name, 0) + n
 
     # -- moves -------------------------------------------------------------------------------
 
@@ -455,29 +580,27 @@ class ShardStep:
 
     def _write_out(
         self,
-        reported: Iterator[Reported],
+        files: BatchFiles,
         envelopes: list[Envelope],
         report: Report,
-        ranks: dict[str, NDArray[np.int64]] | None,
-        refused: pa.RecordBatch,
+        refused: dict[str, pa.RecordBatch],
     ) -> None:
-        files = BatchFiles(
-            Path(self.out), self.settings.format, report.batch, report.shard, self.settings.kinds
-        )
-        report.files |= files.notifications(reported, ranks)
+        """Rejects and figures; `refused` on the shard, by op."""
         if report.shard == 0:
-            rejects = join([*(e.reject_table for e in envelopes), refused], REJECTS)
-            report.rejects = rejects.num_rows
-            report.reject_kinds = kinds_of(rejects)
-            report.files |= files.rejects(rejects)
+            tables = [*(e.reject_table for e in envelopes), *refused.values()]
+            found = join(tables, REJECTS)
+            report.rejects = found.num_rows
+            report.reject_kinds = kinds_of(found)
+            report.files |= files.rejects(found)
             for envelope in envelopes:
                 report.route_seconds += envelope.seconds
                 for op, n in envelope.events.items():
                     report.events[op] = report.events.get(op, 0) + n
                 add_costs(report.costs, envelope.costs)
-            if refused.num_rows:
-                report.events["ask"] -= refused.num_rows
-                report.events["reject"] = report.events.get("reject", 0) + refused.num_rows
+            for op, table in refused.items():
+                if table.num_rows:
+                    report.events[op] -= table.num_rows
+                    report.events["reject"] = report.events.get("reject", 0) + table.num_rows
 
     def _save(
         self,
@@ -538,6 +661,22 @@ class ShardStep:
         data = msgspec.msgpack.encode({k: snapshot(i) for k, i in indexes.items()})
         manifest.files, manifest.base = [files.write(batch, data)], batch
         manifest.snapshot_bytes, manifest.delta_bytes = len(data), 0
+
+
+def _replace(
+    indexes: dict[str, LocalIndex], told: list[tuple[Reported, NDArray[np.int64]]]
+) -> bool:
+    """Whether ids of subscriptions that looked back were in use before, in this batch."""
+    if not told:
+        return False
+    ended = [index.id_hashes(index.ended()) for index in indexes.values()]
+    return any(np.isin(_hashes(some.held_in), found).any() for some, _ in told for found in ended)
+
+
+def _hashes(held_in: Holder) -> NDArray[np.uint64]:
+    texts = held_in.texts(np.arange(len(held_in)))
+    offsets, data = gather(texts.text, texts.starts, texts.id_lengths)
+    return hash_ids(frozen(data), offsets)
 
 
 def open_bills(

@@ -8,6 +8,7 @@ import msgspec
 
 from nearcast.kinds.answers import NearestFirst
 from nearcast.kinds.base import Event, Examples, Kind
+from nearcast.kinds.firsts import NearestOfAll
 from nearcast.kinds.knn.definition import Nearest
 from nearcast.kinds.knn.examples import EXAMPLES
 from nearcast.model import reading
@@ -39,6 +40,7 @@ class Knn(Kind):
     events = (Event("enter", value=True, sign=1), Event("leave", sign=-1))
     value = "distance"
     answers = NearestFirst()
+    firsts = NearestOfAll()
     shape = "balls"
     routers: ClassVar[dict[str, str]] = {
         "broadcast": "scan",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from nearcast.kernels.slots import CONJUNCTION, REGION_CODE, REPORTS
 from nearcast.kinds.answers import InOrderOfTime
 from nearcast.kinds.base import Event, Examples, Kind
+from nearcast.kinds.firsts import EachMatches
 from nearcast.kinds.range.definition import InRegion
 from nearcast.kinds.range.examples import EXAMPLES
 from nearcast.kinds.range.plain_query import read_queries
@@ -50,6 +51,7 @@ class Range(Kind):
     columns = REGION_COLUMNS
     events = (Event("match"),)
     answers = InOrderOfTime()
+    firsts = EachMatches()
     shape = "regions"
     routers: ClassVar[dict[str, str]] = {
         "broadcast": "scan",
