@@ -14,9 +14,9 @@ from nearcast.routing import ROUTERS, Router
 ENGINE = Path(nearcast.engine.__file__).parent
 SOURCES = sorted(ENGINE.rglob("*.py"))
 # Classes of routers, those that they are made from included; the engine speaks to `Router` itself.
-CLASSES = {
-    c.__name__ for r in ROUTERS.values() for c in r.__mro__ if issubclass(c, Router)
-} - {"Router"}
+CLASSES = {c.__name__ for r in ROUTERS.values() for c in r.__mro__ if issubclass(c, Router)} - {
+    "Router"
+}
 
 
 def class_checks(source: str) -> Iterator[str]:

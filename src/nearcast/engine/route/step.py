@@ -77,6 +77,7 @@ class RouteStep:
         carried = extras_for(decoded, wanted, self.settings.shards, self.settings.order == "time")
         none = to_bytes(empty(REJECTS))
         asks = {kind: to_bytes(table) for kind, table in decoded.asks.items()}
+        lasts = {kind: to_bytes(table) for kind, table in decoded.lasts.items()}
         known = list(decoded.subscribes) if kinds is None else list(kinds)
         lasts = {kind: to_bytes(table) for kind, table in decoded.lasts.items()}
         for shard in range(self.settings.shards):
