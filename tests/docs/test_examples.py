@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HERE = re.compile(r"^cat > (\S+) <<'EOF'\n(.*?)^EOF\n", re.MULTILINE | re.DOTALL)
-PAGES = ("guide", "knn", "range", "strategies", "balance", "papers/dkm-sks")
+PAGES = ("guide", "knn", "range", "archive", "strategies", "balance", "papers/dkm-sks")
 PATIENCE = 240  # seconds; far more than any of them takes
 
 
@@ -69,7 +69,7 @@ def run_live(args: list[str], folder: Path) -> None:
 def in_full(words: list[str], folder: Path) -> list[str]:
     """A command with its files in `folder`: Spark's workers were started elsewhere."""
     files = (".jsonl", ".gz", ".parquet")
-    folders = ("--out", "--checkpoint", "--keep")
+    folders = ("--out", "--checkpoint", "--keep", "--archive")
     return [
         str(folder / word) if word.endswith(files) or before in folders else word
         for before, word in zip(["", *words], words, strict=False)
