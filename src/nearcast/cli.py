@@ -57,6 +57,13 @@ def _parser() -> Parser:
     )
     run.add_argument("config", metavar="CONFIG.toml")
 
+    fit = commands.add_parser("fit", help="the idf table of a corpus (keyword, df; N), for --idf")
+    fit.add_argument("events", nargs="+", metavar="EVENTS", help="JSONL, .gz, Parquet, or folders")
+    fit.add_argument("--out", required=True, metavar="FILE", help=".jsonl or .jsonl.gz")
+    fit.add_argument(
+        "--space", choices=("geographic", "planar"), default="geographic", help="of its positions"
+    )
+
     demo = commands.add_parser("demo", help="a live city on this machine: no input needed")
     demo.add_argument("--seconds", type=float, default=30.0, metavar="S")
     demo.add_argument("--out", default=None, metavar="DIR", help="default: nearcast-demo")
@@ -135,6 +142,27 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _fit(args: argparse.Namespace) -> int:
+    from nearcast.kinds import KINDS
+    from nearcast.model.space import Space
+    from nearcast.wire.idf import Fit
+    from nearcast.wire.logs import find_logs
+
+    out = Path(args.out)
+    if not out.name.endswith((".jsonl", ".jsonl.gz")):
+        raise NearcastError(f"fit: {out}: write a name that ends in .jsonl or .jsonl.gz")
+    fit = Fit(Space(args.space), KINDS)
+    for name, _ in find_logs(args.events):
+        fit.add(name)
+    if not fit.objects:
+        raise NearcastError(f"fit: there is no valid publish in {', '.join(args.events)}")
+    fitted = fit.fitted()
+    fitted.write(out)
+    refused = f", {fit.rejects:,} events refused" if fit.rejects else ""
+    print(f"{out}: {len(fitted.df):,} keywords of {fit.objects:,} posts{refused}", file=sys.stderr)
+    return 0
+
+
 def _demo(args: argparse.Namespace) -> int:
     from nearcast.demo.run import run_demo
 
@@ -196,6 +224,7 @@ def _strategies(_: argparse.Namespace) -> int:
 _COMMANDS = {
     "replay": _replay,
     "run": _run,
+    "fit": _fit,
     "demo": _demo,
     "generate": _generate,
     "strategies": _strategies,

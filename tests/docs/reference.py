@@ -119,6 +119,9 @@ _OF_QUERIES = {
     "k": "how many objects the result holds, at most",
     "where": "condition on keywords (section 2); without one, or an empty one: always true",
     "window": "milliseconds; only objects younger than that are in the result",
+    "keywords": "each taken whole, a repeated one once; an object must share one of them",
+    "alpha": "how much nearness weighs in a score, from 0 to 1; the words weigh the rest",
+    "maxdist": "how far away nearness is 0; without it that of the run (section 4)",
 }
 _OF_NOTIFICATIONS = {
     "id": "the subscription",
@@ -126,6 +129,7 @@ _OF_NOTIFICATIONS = {
     "object": "id of the object",
     "time": "of the object or moment that caused it, epoch milliseconds",
     "distance": "only with `enter` of a `knn`: metres, or units of the plane",
+    "score": "only with `enter` of a `topk`: from 0 to 1",
     "owner": "of the subscription, if it has one",
     "meta": "of the subscription, if it has one; in Parquet as JSON text",
 }

@@ -19,6 +19,7 @@ from typing import Any, cast
 import pyarrow.parquet as pq
 
 from nearcast.engine.feed.source import Feed
+from nearcast.engine.feed.starting import begins_with
 from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.moves.balancer import Balancer, Record
 from nearcast.engine.moves.control import Controls
@@ -66,6 +67,7 @@ class Miniature:
         """Plan a log behind what is planned; the number of batches in all."""
         feed, spool = Feed(self.checkpoint, self.settings.kinds_to_find), self.checkpoint / "spool"
         logs = [open_log(str(log), False, spool)]
+        feed.begin_with(begins_with(logs, self.settings))
         for splits_ in Planner(logs, batch_events, splits, spool).batches():
             feed.add(len(feed), feed.with_kinds(splits_))
         return len(feed)
@@ -77,7 +79,8 @@ class Miniature:
         if self.settings.order == "time":
             return self.plan(log, batch_events, splits)
         kinds = self.settings.kinds_to_find
-        Tailer([log.parent], self.checkpoint, batch_events, splits, kinds=kinds).poll()
+        first = self.settings.begins_with
+        Tailer([log.parent], self.checkpoint, batch_events, splits, kinds=kinds, first=first).poll()
         return len(Feed(self.checkpoint))
 
     def batch(self, n: int) -> None:

@@ -50,6 +50,7 @@ def settings(memory: Path, router: str, order: str) -> Settings:
         shards=SHARDS,
         strategies={"range": router},
         order=order,
+        only=("range", "knn"),
         arena=str(memory),
         warmup=50,
     )

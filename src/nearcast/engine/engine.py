@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nearcast.engine.feed.ledger import Ledger
 from nearcast.engine.feed.source import Feed
+from nearcast.engine.feed.starting import begins_with
 from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.effects import check, check_way
@@ -104,10 +105,10 @@ class Engine:
         spark = self.spark
         total, planned = self._plan(found, folder, options.batch_events, settings)
         if options.retain in (None, AUTO):
-            settings = job.settings = replace(settings, retain_ms=Ledger(folder).reach)
+            job.settings = replace(job.settings, retain_ms=Ledger(folder).reach)
         if on_plan:
             on_plan(total, planned)
-        _prepare_machine(settings, spark)
+        _prepare_machine(job.settings, spark)
         if planned:
             query = job.start(spark, on_batch=on_batch)
             try:
@@ -154,6 +155,7 @@ class Engine:
         # A crash while planning leaves batches without a ledger entry: they are planned again.
         first = min(ledger.batches, len(feed))  # the last one may be noted and not planned
         feed.cut(first)
+        feed.begin_with(begins_with(logs, settings, splits))
         reaches: list[Future[int]] = []
         with ThreadPoolExecutor(splits) as beside:  # what it does needs no lock of the interpreter
             for n, batch in enumerate(Planner(logs, batch_events, splits, spool).batches(), first):
@@ -214,8 +216,9 @@ class Engine:
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
         planned = options.batch_events
         run.tailer = Tailer(
-            watched, Path(checkpoint), planned, splits, run.lasting.stop, run.settings.kinds_to_find
-        )
+            watched, Path(checkpoint), planned, splits, run.lasting.stop,
+            run.settings.kinds_to_find, run.settings.begins_with,
+        )  # fmt: skip
         run.tailer.start()
         return run
 

@@ -17,6 +17,7 @@ from nearcast.engine.feed.places import correct_spark_paths
 from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.files import run_id
 from nearcast.engine.moves.balancer import LOG, Balancer
+from nearcast.engine.options.fitted import copied
 from nearcast.engine.options.settings import Settings, check_bound
 from nearcast.engine.output.batch_files import forget_temporary
 from nearcast.engine.output.commit import OnBatch, Sink
@@ -36,11 +37,12 @@ class Job:
 
     def __init__(self, settings: Settings, checkpoint: Path, out: Path, keep: bool) -> None:
         """Without `keep`, what an older run left in both folders is replaced."""
-        self.settings, self.checkpoint, self.out = settings, checkpoint, out
+        self.checkpoint, self.out = checkpoint, out
         _prepare_out(out, keep)
         if not keep:
             shutil.rmtree(checkpoint, ignore_errors=True)
         check_bound(settings, checkpoint)
+        self.settings = replace(settings, idf=copied(settings.idf, checkpoint))
         self.name = _run_name(checkpoint)
         self.reports = Reports(checkpoint)
         self.done = len(self.reports.all())  # batches of earlier calls

@@ -18,7 +18,7 @@ from nearcast.model.jit import njit
 from nearcast.model.space import Space
 from nearcast.wire.carried import Carried
 from nearcast.wire.changes import Changes, Texts
-from nearcast.wire.tables import ObjectColumns, empty, lists, numbers
+from nearcast.wire.tables import NEVER, ObjectColumns, empty, lists, numbers
 
 # Events by their place among those of the kind: of regions, and of balls.
 MATCH = 0
@@ -93,6 +93,9 @@ class LocalIndex(ABC):
 
     When objects are matched, they are in it already: searches are limited by time and rank.
     """
+
+    now: int = NEVER
+    """How far time had come before the batch, where only time says it (a replay)."""
 
     def __init__(self, space: Space, storage: Storage) -> None:
         self.space = space

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from nearcast.index.arena import Storage
 from nearcast.index.base import LocalIndex
 from nearcast.kernels.slots import FORMER, REPORTS, SUBSCRIBE, UNSUBSCRIBE
+from nearcast.model.frame import Window
 from nearcast.model.space import Space
 from nearcast.model.standing import Change, Seen, Standing
 from nearcast.wire.carried import Carried
@@ -41,8 +42,15 @@ class Defined(Protocol):
     def events(self) -> tuple[Event, ...]:
         """What it reports."""
 
+    @property
+    def window(self) -> Window | None:
+        """The window of the run, if all of its objects count."""
+
     def standing(self, row: dict[str, Any], space: Space) -> Standing:
         """A subscription of a row of `schema`."""
+
+
+_NOT_SEALED = -1  # `objects.base.NOT_SEALED`, which is a layer above
 
 
 class Name(bytes):
@@ -62,11 +70,13 @@ class Sub:
     ends: list[tuple[int, int, int]] = field(default_factory=list)
     live: bool = True
     changed: bool = False
+    begun: bool = False  # of a kind with a window of the run: it has its first result
 
-    def sees(self, i: int, time: int, until: int) -> bool:
-        """SPEC section 4, for object number `i` of the batch."""
+    def sees(self, i: int, time: int, until: int, whole: bool = False) -> bool:
+        """SPEC section 4, for object number `i` of the batch; `whole`: of the run's window."""
         end = next((old for at, _, old in self.ends if i < at), self.end)
-        return self.live and i >= self.born and self.start <= time and until < end
+        begun = self.start < end if whole else self.start <= time
+        return self.live and i >= self.born and begun and until < end
 
     def lives_at(self, moment: int) -> bool:
         """Whether it reports what happens at a moment that has passed."""
@@ -89,8 +99,16 @@ class Scan(LocalIndex):
         self.controls, self.results = kind.schema, kind.results_schema
         self._codes = {event.name: code for code, event in enumerate(kind.events)}
         self._carried = Carried()
+        self._whole = kind.window is not None
         super().__init__(space, storage)
         self.load()
+
+    def reach(self) -> int:
+        return self.kind.window.span_ms if self.kind.window is not None else 0
+
+    def first_rank(self, ranked: int) -> int:
+        window = self.kind.window
+        return window.first_rank(ranked) if window is not None and window.count else ranked
 
     def load(self) -> None:
         size = int(self.storage.array("scan.size", np.int64, 1, 1)[0])
@@ -148,13 +166,18 @@ class Scan(LocalIndex):
     ) -> Changes:
         del net  # every change is reported
         found: list[Row] = []
+        past = self._past() if self._whole else []
         for i, row in enumerate(objects.order.tolist()):
             o, until = _seen(objects, self._carried, row, int(clock[i])), int(objects.until[row])
+            self._begin(i, past, clock, o.rank, found)
             for slot, sub in enumerate(self._subs):
                 self._pass_time(slot, sub, o.now, clock, found)
-                if sub.sees(i, o.time, until) and sub.standing.matches(o):
+                if self._whole and i >= sub.born:
+                    self._push(slot, sub, i, o, until, found)
+                if sub.sees(i, o.time, until, self._whole) and sub.standing.matches(o):
                     found += [(i, slot, change) for change in sub.standing.offer(o)]
                     sub.changed = True
+        self._begin(len(objects.order), past, clock, past[-1].rank + 1 if past else 0, found)
         for slot, sub in enumerate(self._subs):
             self._pass_time(slot, sub, now, clock, found)
         pairs = len(objects.order) * len(self._subs)
@@ -171,6 +194,52 @@ class Scan(LocalIndex):
             if sub.lives_at(moment):
                 i = bisect_left(clock.tolist(), moment)
                 found += [(i, slot, change) for change in changes]
+
+    # -- windows of the run ------------------------------------------------------------------
+
+    def _past(self) -> list[Seen]:
+        """All objects that are kept, those of this batch included, in object order."""
+        if self.past is None or all(sub.begun for sub in self._subs):
+            return []
+        numbers = [s.number for s in self.past.slices() if s.sealed]
+        tables = [self.past.snapshot(number) for number in (*numbers, _NOT_SEALED)]
+        rows = [row for table in tables for row in table.to_pylist()]
+        return [_stored(row) for row in sorted(rows, key=lambda row: row["rank"])]
+
+    def _begin(
+        self, i: int, past: list[Seen], clock: NDArray[np.int64], published: int, found: list[Row]
+    ) -> None:
+        """First results of what was subscribed before object `i`, out of the window as it was.
+
+        Before that, time passes for all up to the moment of the subscription, which comes after it.
+        """
+        window = self.kind.window
+        if window is None:
+            return
+        before = int(clock[i - 1]) if i else self.now
+        for slot, sub in enumerate(self._subs):
+            if sub.begun or sub.born != i:
+                continue
+            sub.begun = sub.changed = True
+            if sub.row["end"] <= sub.start or not sub.live:
+                continue
+            now = max(sub.start, sub.row["clock"], before)
+            for other, held in enumerate(self._subs):
+                self._pass_time(other, held, now - 1, clock, found)
+            seen = [
+                o
+                for o in past
+                if o.rank < published and window.holds(o.time, o.rank, now, published)
+                if o.time < sub.row["end"] and sub.standing.matches(o)
+            ]
+            found += [(i, slot, change) for change in sub.standing.begin(seen, sub.start)]
+
+    def _push(self, slot: int, sub: Sub, i: int, o: Seen, until: int, found: list[Row]) -> None:
+        """What an object pushes out of the window."""
+        changes = list(sub.standing.push(o))
+        sub.changed |= bool(changes)
+        if sub.sees(i, o.time, until, whole=True):
+            found += [(i, slot, change) for change in changes]
 
     def _changes(self, found: list[Row], work: Work) -> Changes:
         """Columns; what time did comes before the first object that is not earlier."""
@@ -210,7 +279,7 @@ class Scan(LocalIndex):
         for row in results.to_pylist():
             sub = self._subs[row["slot"]]
             sub.standing.hold(_named(row))
-            sub.changed = True
+            sub.changed = sub.begun = True
 
     def rows(self, slots: NDArray[np.int64]) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         subs = [self._subs[slot] for slot in slots.tolist()]
@@ -252,6 +321,14 @@ def _seen(o: ObjectColumns, carried: Carried, row: int, now: int) -> Seen:
     name = Name(o.id_bytes[o.id_offsets[row] : o.id_offsets[row + 1]].tobytes())
     x, y = float(o.x[row]), float(o.y[row])
     return Seen(name, int(o.time[row]), x, y, words, now, rank, carried.texts)
+
+
+def _stored(row: dict[str, Any]) -> Seen:
+    """An object of the past."""
+    words = sorted(zip(row["firsts"], row["words"], row["counts"], strict=True))
+    held = {word: count for _, word, count in words}
+    time = row["time"]
+    return Seen(Name(row["id"]), time, row["x"], row["y"], held, time, row["rank"])
 
 
 def _named(row: dict[str, Any]) -> dict[str, Any]:

@@ -16,11 +16,21 @@ from numpy.typing import NDArray
 
 from nearcast.index.base import boxes_by
 from nearcast.kernels.slots import CONJUNCTION, REGION_CODE
-from nearcast.objects.base import Centres, Fields, Found, Objects, ObjectStore, Queries, Regions
+from nearcast.model.frame import Idf
+from nearcast.objects.base import (
+    Centres,
+    Fields,
+    Found,
+    Objects,
+    ObjectStore,
+    Queries,
+    Regions,
+    Wishes,
+)
 from nearcast.wire.asks import AT, KEYWORDS, TEXT, TIME
 from nearcast.wire.tables import lists, numbers
 
-__all__ = ["Answers", "InOrderOfTime", "NearestFirst"]
+__all__ = ["Answers", "BestFirst", "InOrderOfTime", "NearestFirst"]
 
 Ask = dict[str, Any]  # a row of the kind's asks
 Rows = NDArray[np.int64]
@@ -140,6 +150,21 @@ class NearestFirst(_ObjectAnswers):
         return np.lexsort((found.rank, found.value))[:most]
 
 
+class BestFirst(_ObjectAnswers):
+    """The k objects of highest score; of equals the newer."""
+
+    value = "score"
+
+    def find(self, store: ObjectStore, asks: pa.RecordBatch, queries: Queries) -> Found:
+        """The best of the store."""
+        return store.best(queries, centres_of(asks), wishes_of(asks, store.idf))
+
+    def choose(self, ask: Ask, found: _Objects) -> Rows:
+        """By score, then rank."""
+        most = min(ask["k"], ask["limit"] or ask["k"])
+        return np.lexsort((-found.rank, -found.value))[:most]
+
+
 def queries_of(asks: pa.RecordBatch, before: Rows) -> Queries:
     """When asks look, and for which words."""
     conjunction = (numbers(asks["flags"]) & CONJUNCTION) != 0
@@ -163,8 +188,15 @@ def regions_of(asks: pa.RecordBatch) -> Regions:
 
 
 def centres_of(asks: pa.RecordBatch) -> Centres:
-    """The centres of asks whose kind has the columns of BALLS."""
+    """The centres of asks whose kind has the columns of BALLS or TOPS."""
     return Centres(numbers(asks["x"]), numbers(asks["y"]), numbers(asks["k"]))
+
+
+def wishes_of(tops: pa.RecordBatch, idf: Idf) -> Wishes:
+    """What asks or subscriptions want whose kind has the columns of TOPS."""
+    offsets, words = lists(tops["keywords"], np.uint64)
+    alpha, maxdist = numbers(tops["alpha"]), numbers(tops["maxdist"])
+    return Wishes(offsets, words, idf.of_words(words), alpha, maxdist)
 
 
 def _cut(offsets: Rows, data: NDArray[np.uint8], row: int) -> bytes:

@@ -31,6 +31,7 @@ from nearcast.index.scan import Scan
 from nearcast.kinds.answers import Answers
 from nearcast.kinds.firsts import FirstResults
 from nearcast.model.errors import NearcastError
+from nearcast.model.frame import Frame, Window
 from nearcast.model.space import Space
 from nearcast.model.standing import Needs, Standing
 from nearcast.objects.base import Slicing
@@ -97,7 +98,7 @@ class Examples:
 
 
 class Kind(ABC):
-    """A kind of query. Instances have no state."""
+    """A kind of query. Instances have no state but what a run says to them (`of_run`)."""
 
     name: ClassVar[str]
     number: ClassVar[int]
@@ -135,6 +136,25 @@ class Kind(ABC):
     reason: ClassVar[str]
     """Why that one."""
     examples: ClassVar[Examples]
+    frame_options: ClassVar[frozenset[str]] = frozenset()
+    """The fields of a run's `Frame` that change what its results are."""
+    from_start: ClassVar[bool] = False
+    """Whether objects count that came before the first subscription of this kind. Then a live run
+    sends it objects from the beginning, and so does a replay if any of its logs names it."""
+
+    frame: Frame = Frame()
+    """What the run says; without a run, what is usual."""
+
+    def of_run(self, frame: Frame) -> Kind:
+        """The kind as a run has it."""
+        del frame  # most mean the same in all runs
+        return self
+
+    @property
+    def window(self) -> Window | None:
+        """The window of the run, if its objects are in results whatever their time; None: only
+        objects count that a subscription sees from its beginning on, or by its `last`."""
+        return None
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -65,8 +65,8 @@ class Change(NamedTuple):
 class Standing(ABC):
     """One subscription and what it holds. The caller handles starts, ends and expiry.
 
-    A caller of `begin`, `offer` or `pass_moment` must consume all that it returns: these may be
-    generators.
+    A caller of `begin`, `push`, `offer` or `pass_moment` must consume all that it returns: these
+    may be generators.
     """
 
     @abstractmethod
@@ -84,6 +84,14 @@ class Standing(ABC):
         in object order; `time` is when it begins.
         """
         raise NotImplementedError(f"{type(self).__name__} begins without a past")
+
+    def push(self, o: Seen) -> Iterable[Change]:
+        """What any object published changes, matching or not, before it is offered.
+
+        It may push others out of the run's window. Only of kinds that have one (`Kind.window`).
+        """
+        del o
+        return ()
 
     def answer(self, seen: Sequence[Seen], limit: int | None) -> list[tuple[Seen, float | None]]:
         """The answer to an ask with this query: objects with their values, in order.

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.index.arena import Storage
+from nearcast.model.frame import NO_IDF, Idf
 from nearcast.model.space import Space
 from nearcast.wire.tables import FOREVER, OBJECTS
 
@@ -124,17 +125,6 @@ class Wishes(NamedTuple):
     weights: NDArray[np.float64]  # their idf, not yet divided by their norm
     alpha: NDArray[np.float64]
     maxdist: NDArray[np.float64]
-
-
-class Idf(NamedTuple):
-    """The run's fitted table; constant for the life of a store."""
-
-    words: NDArray[np.uint64]  # ascending
-    values: NDArray[np.float64]
-    other: float  # the idf of a word that is not there
-
-
-NO_IDF = Idf(np.empty(0, np.uint64), np.empty(0), 1.0)
 
 
 class Found(NamedTuple):

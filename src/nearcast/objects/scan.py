@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from nearcast.model.expression import evaluate
 from nearcast.model.predicate import contains
 from nearcast.model.region import decode
+from nearcast.model.score import blend, cosine, near
 from nearcast.model.space import distance
 from nearcast.objects.base import Centres, Queries, Regions, Wishes
 from nearcast.objects.coded import Coded
@@ -108,30 +108,14 @@ class Scan(CountsAll):
         wanted = dict(zip(wishes.keywords[own].tolist(), wishes.weights[own].tolist(), strict=True))
         if not wanted.keys() & o.words.keys():
             return None
-        weights = {w: tf * self._idf(w) for w, tf in o.words.items()}
-        norm = math.sqrt(_sum(w * w for w in weights.values()))
-        wanted_norm = math.sqrt(_sum(w * w for w in wanted.values()))
-        cosine = _sum(
-            (weight / wanted_norm) * (weights[w] / norm)
-            for w, weight in wanted.items()
-            if w in weights
-        )
-        near = min(max(1.0 - far / float(wishes.maxdist[q]), 0.0), 1.0)
-        alpha = float(wishes.alpha[q])
-        return alpha * near + (1.0 - alpha) * cosine
+        held = {w: tf * self._idf(w) for w, tf in o.words.items()}
+        nearness = near(far, float(wishes.maxdist[q]))
+        return float(blend(float(wishes.alpha[q]), nearness, cosine(wanted, held)))
 
     def _idf(self, word: int) -> float:
         at = int(np.searchsorted(self.idf.words, np.uint64(word)))
         known = at < len(self.idf.words) and int(self.idf.words[at]) == word
         return float(self.idf.values[at]) if known else self.idf.other
-
-
-def _sum(values: Iterator[float]) -> float:
-    """The plain sum, in order: `sum` of newer Pythons makes up for what rounding lost."""
-    total = 0.0
-    for value in values:
-        total += value
-    return total
 
 
 def _matching(s: Slice, queries: Queries, q: int) -> Iterator[_Object]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.model.jit import njit
+from nearcast.model.score import blend, near
 from nearcast.objects.base import Centres, Wishes
 from nearcast.objects.slices import Columns, count_at
 from nearcast.objects.where import code_of, list_size, place_of
@@ -75,16 +76,11 @@ def reach_of(wish: Wish, j: int) -> float:
 
 
 @njit(lean=True)
-def _near(wish: Wish, far: float) -> float:
-    return min(max(1.0 - far / wish.maxdist, 0.0), 1.0)
-
-
-@njit(lean=True)
 def least_key(wish: Wish, far: float, reach: float) -> float:
     """No row at least so far away, whose cosine is at most `reach`, has a lower key."""
     if not wish.by_score:
         return far
-    return -(wish.alpha * _near(wish, far) + (1.0 - wish.alpha) * reach) - _SLACK
+    return -blend(wish.alpha, near(far, wish.maxdist), reach) - _SLACK
 
 
 @njit(lean=True)
@@ -102,7 +98,7 @@ def key_of(wish: Wish, c: Columns, row: int, far: float) -> float:
         place = place_of(c, row, wish.codes[j]) if wish.codes[j] >= 0 else -1
         if place >= 0:
             cosine += wish.weights[j] * (_weight(c, place) / norm)
-    return -(wish.alpha * _near(wish, far) + (1.0 - wish.alpha) * cosine)
+    return -blend(wish.alpha, near(far, wish.maxdist), cosine)
 
 
 @njit(lean=True)

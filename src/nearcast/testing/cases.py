@@ -16,6 +16,7 @@ __all__ = [
     "all_kinds",
     "assert_same_story",
     "busy_log",
+    "names_objects",
     "publish",
     "query_for",
     "subscribe",
@@ -55,6 +56,11 @@ def wanted(log: list[Any], kind: Kind, space: Space, order: Order = "time") -> N
     return replay(log, space, order, kinds=all_kinds(kind)).of(kind.name)
 
 
+def names_objects(kind: Kind) -> bool:
+    """Whether it reports just what its subscriptions see; otherwise only the oracle says what."""
+    return kind.window is None
+
+
 def query_for(kind: Kind, **fields: Any) -> dict[str, Any]:
     """A query that every object of the hand-made logs satisfies."""
     return {**kind.examples.everything, **fields}
@@ -71,8 +77,9 @@ def unsubscribe(name: str, time: int) -> dict[str, Any]:
 
 
 def publish(name: str, time: int, x: float = 0, y: float = 0, *words: str) -> dict[str, Any]:
-    """An object as an event."""
-    return {"op": "publish", "id": name, "time": time, "at": [x, y], "keywords": list(words)}
+    """An object as an event. Besides its words it has the keyword `any`."""
+    keywords = [*words, "any"]
+    return {"op": "publish", "id": name, "time": time, "at": [x, y], "keywords": keywords}
 
 
 def busy_log(seed: int, space: Space, events: int, late: float, **options: Any) -> Notes:

@@ -15,8 +15,12 @@ from nearcast.index.arena import Memory, Storage
 from nearcast.index.base import LocalIndex
 from nearcast.kinds import KINDS, Kind
 from nearcast.kinds.base import MakeIndex
+from nearcast.model.frame import Idf
 from nearcast.model.space import Space
 from nearcast.model.standing import Needs
+from nearcast.objects import DEFAULT, STORES
+from nearcast.objects.base import STORED, Slicing
+from nearcast.objects.tables import read_table
 from nearcast.testing.oracle import Order
 from nearcast.wire.carried import Carried, carried_by
 from nearcast.wire.changes import Changes
@@ -49,6 +53,9 @@ class Batch:
     carried: Carried
     clock: NDArray[np.int64]
     now: int
+    stored: pa.RecordBatch | None
+    """STORED of the objects, in object order, if the kind keeps objects."""
+    idf: Idf
     settled: int
     """No event of a later batch, and nothing untold, is earlier: what `compact` may be given."""
 
@@ -105,7 +112,7 @@ def plan(
         before = np.array([max(whens[:n], default=-FOREVER) for n in range(first, end)], np.int64)
         if order == "time":
             before[:] = -FOREVER
-        batches.append(_batch(controls, decoded, ranks, rows, clocks, before, now, settled))
+        batches.append(_batch(kind, controls, decoded, ranks, rows, clocks, before, now, settled))
         first = end
     return batches
 
@@ -119,6 +126,7 @@ def _keys(table: pa.RecordBatch, place: int, order: Order) -> list[tuple[int, ..
 
 
 def _batch(
+    kind: Kind,
     controls: pa.RecordBatch,
     decoded: Decoded,
     ranks: NDArray[np.int64],
@@ -137,6 +145,9 @@ def _batch(
     objects = decoded.objects.take(pa.array(ascending))
     texts = [] if decoded.texts is None else [decoded.texts]
     ranked = ranks[ascending] if Needs.RANK in decoded.needs else None
+    stored = None
+    if kind.keeps:
+        stored = _stored(decoded.objects.take(pa.array(object_rows)), ranks[object_rows])
     return Batch(
         with_clock(controls.take(pa.array(control_rows)), before[~is_object]),
         objects_before[~is_object].astype(np.int32),
@@ -144,14 +155,40 @@ def _batch(
         carried_by(objects, texts, ranked, decoded.needs),
         clocks[is_object],
         now,
+        stored,
+        kind.frame.idf.hashed,
         settled,
     )
+
+
+def _stored(objects: pa.RecordBatch, ranks: NDArray[np.int64]) -> pa.RecordBatch:
+    """STORED of objects with these ranks; what they do not carry is empty."""
+    columns = []
+    for field in STORED:
+        if field.name == "rank":
+            columns.append(pa.array(ranks))
+        elif field.name in objects.schema.names:
+            columns.append(objects[field.name])
+        else:
+            columns.append(pa.nulls(len(ranks), field.type).fill_null(b""))
+    return pa.RecordBatch.from_arrays(columns, schema=STORED)
+
+
+def keep(index: LocalIndex, batch: Batch) -> None:
+    """Give the index the objects of the past, and of the batch, if its kind keeps them."""
+    if batch.stored is None:
+        return
+    if index.past is None:
+        index.past = STORES[DEFAULT](index.space, Memory(), Slicing(), batch.idf)
+    if batch.stored.num_rows:
+        index.past.add(*read_table(batch.stored))
 
 
 def step(index: LocalIndex, batch: Batch) -> Changes:
     """Apply and match one batch; the caller closes it."""
     index.apply(batch.controls, batch.at)
     index.carry(batch.carried)
+    keep(index, batch)
     return index.match(batch.objects, batch.clock, batch.now)
 
 
@@ -213,5 +250,6 @@ def run_index(
         reported += notifications(running, step(running, batch), kind)
         running.close()
         if between is not None:
-            running = between(running, batch)
+            past, running = running.past, between(running, batch)
+            running.past = past
     return reported

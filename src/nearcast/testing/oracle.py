@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from nearcast.kinds import KINDS, Kind
 from nearcast.model.errors import Invalid
 from nearcast.model.events import Ask, Event, Publish, Subscribe, order_class
+from nearcast.model.frame import Frame, Window
 from nearcast.model.space import Space
 from nearcast.model.standing import FOREVER, Change, Seen, Standing
 from nearcast.testing.reading import read_event
@@ -49,6 +50,8 @@ class _Subscription:
     end: int
 
     def sees(self, time: int, until: int) -> bool:
+        if self.kind.window is not None:  # of the run: what came before counts too
+            return self.event.time < self.end and until < self.end
         return self.event.time <= time and until < self.end
 
     def lives_at(self, moment: int) -> bool:
@@ -62,13 +65,17 @@ def replay(
     lateness: int = FOREVER,
     kinds: Mapping[str, Kind] = KINDS,
     retain: int = FOREVER,
+    frame: Frame | None = None,
 ) -> Outcome:
     """The notifications and rejects of a log of raw events (objects, or lines of JSON).
 
     `lateness` is how long an ended subscription waits for late objects of a live stream, `retain`
-    how far back asks and `last` may reach.
+    how far back asks and `last` may reach, `frame` what the run says to its kinds (None: they are
+    as they are).
     """
     space = Space(space)
+    if frame is not None:
+        kinds = {name: kind.of_run(frame) for name, kind in kinds.items()}
     valid: list[tuple[int, Event]] = []
     rejected: list[tuple[int, str]] = []
     for position, raw in enumerate(events):
@@ -133,11 +140,19 @@ class _Run:
         new = _Subscription(event, kind, standing, end)
         self.subscriptions.append(new)
         self.latest_of_id[event.id] = new
-        if event.last is None or end <= event.time:
+        if end <= event.time:
             return
-        seen = [o for o, _ in self.past if event.time - event.last < o.time < end]
+        if kind.window is not None:
+            seen = [o for o, _ in self.past if self._in_window(o, kind.window) and o.time < end]
+        elif event.last is not None:
+            seen = [o for o, _ in self.past if event.time - event.last < o.time < end]
+        else:
+            return
         for change in standing.begin([o for o in seen if standing.matches(o)], event.time):
             self._report(new, change)
+
+    def _in_window(self, o: Seen, window: Window) -> bool:
+        return window.holds(o.time, o.rank, self.now, self.published)
 
     def _check_reach(self, after: int) -> None:
         """Refuse what looks back further than objects are retained (SPEC section 5)."""
@@ -150,6 +165,10 @@ class _Run:
         self.past.append((seen, o))
         until = max(o.time, self.now - self.lateness)
         for subscription in self.subscriptions:
+            if subscription.kind.window is not None:
+                for change in list(subscription.standing.push(seen)):
+                    if subscription.sees(o.time, until):
+                        self._report(subscription, change)
             if subscription.sees(o.time, until) and subscription.standing.matches(seen):
                 for change in subscription.standing.offer(seen):
                     self._report(subscription, change)

@@ -9,18 +9,22 @@ is missed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
+from nearcast.kernels.find import find
+from nearcast.wire.logs import Log
 from nearcast.wire.plain_types import without_views
 from nearcast.wire.split import Split
 
-_CHUNK = 1 << 24  # bytes of a log that are looked through at once
 # Lower-case letters, digits and hyphens, of which names and keys are made, may be written so.
 _ESCAPED = re.compile(rb"\\u00[2367][0-9a-fA-F]")
 
@@ -31,53 +35,54 @@ def named_kinds(split: Split, names: Iterable[str]) -> set[str]:
     if not wanted or split.format == "reject":
         return set()
     if split.format == "jsonl":
-        return _in_lines(split, wanted)
+        return _in_lines(split, wanted) if split.length else set()
     return _in_rows(split, wanted)
+
+
+def named_in_log(log: Log, names: Iterable[str]) -> set[str]:
+    """The same of a whole log, a row group at a time."""
+    wanted, found = set(names), set[str]()
+    if log.format == "jsonl":
+        size = int(log.offsets[-1])
+        return named_kinds(Split("jsonl", str(log.path), log.name, 0, size), wanted)
+    for group in range(len(log.offsets) - 1):
+        if found < wanted:
+            split = Split("parquet", str(log.path), log.name, group, 1)
+            found |= named_kinds(split, wanted - found)
+    return found
 
 
 def _in_lines(split: Split, wanted: set[str]) -> set[str]:
     found: set[str] = set()
-    with Path(split.path).open("rb") as file:
-        file.seek(split.start)
-        left, rest = split.length, b""
-        while left > 0 and found < wanted:
-            data = file.read(min(_CHUNK, left))
-            if not data:
-                break
-            left -= len(data)
-            whole = rest + data
-            cut = len(whole) if left == 0 else whole.rfind(b"\n") + 1
-            rest = whole[cut:]
-            found |= _in_text(whole[:cut], wanted - found)
+    for name in wanted:
+        lines = lines_with(split, f'"{name}"'.encode())
+        if any(b"subscribe" in line and b"query" in line for line in lines):
+            found.add(name)
+    if found < wanted:
+        for line in lines_with(split, b"\\u00"):
+            if _ESCAPED.search(line):
+                found |= wanted & _decoded(line)
     return found
 
 
-def _in_text(data: bytes, wanted: set[str]) -> set[str]:
-    """The same of whole lines."""
-    found = {name for name in wanted if _subscribes(data, name)}
-    for escape in _ESCAPED.finditer(data):
-        if found >= wanted:
-            break
-        found |= wanted & _decoded(line_at(data, escape.start()))
-    return found
+def lines_with(split: Split, text: bytes) -> Iterator[bytes]:
+    """The lines of a split in which a text stands, each once."""
+    pattern = np.frombuffer(text, np.uint8)
+    with Path(split.path).open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as whole:
+        end = min(split.start + split.length, len(whole))
+        at = _find(whole, split.start, end, pattern)
+        while at >= 0:
+            first = whole.rfind(b"\n", split.start, at) + 1 or split.start
+            stop = whole.find(b"\n", at, end)
+            stop = end if stop < 0 else stop
+            yield whole[first:stop]
+            at = _find(whole, stop, end, pattern)
 
 
-def _subscribes(data: bytes, name: str) -> bool:
-    """Whether the name stands in quotes in a line that may be a subscribe."""
-    quoted = f'"{name}"'.encode()
-    at = data.find(quoted)
-    while at >= 0:
-        line = line_at(data, at)
-        if b"subscribe" in line and b"query" in line:
-            return True
-        at = data.find(quoted, at + len(quoted))
-    return False
-
-
-def line_at(data: bytes, at: int) -> bytes:
-    """The line that holds the byte at `at`."""
-    end = data.find(b"\n", at)
-    return data[data.rfind(b"\n", 0, at) + 1 : len(data) if end < 0 else end]
+def _find(whole: mmap, start: int, end: int, pattern: NDArray[np.uint8]) -> int:
+    # The view is gone when this returns, else the file could not be closed.
+    at = find(np.frombuffer(whole, np.uint8, end - start, start), 0, pattern) if start < end else -1
+    return start + at if at >= 0 else -1
 
 
 def _decoded(line: bytes) -> set[str]:

@@ -16,10 +16,10 @@ from nearcast.wire.lasts import lasts_with
 from nearcast.wire.programs import Token, compile_where
 from nearcast.wire.shapes import SubscribeShape, UnsubscribeShape, kind_name
 from nearcast.wire.tables import (
-    CONTROLS,
     ENDS,
     FOREVER,
     NEVER,
+    WORDS,
     empty,
     join,
     list_column,
@@ -30,7 +30,6 @@ from nearcast.wire.times import to_ms
 from nearcast.wire.words import hash_words
 
 _ENCODE = msgspec.json.Encoder().encode
-_PROGRAM, _COVER = CONTROLS.get_field_index("program"), CONTROLS.get_field_index("cover")
 
 
 def json_body(text: str) -> bytes:
@@ -106,13 +105,13 @@ class ControlBuilder:
 
 
 def control_table(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows whose programs and covers hold words as text; here they are hashed, all at once."""
+    """Rows whose lists of words hold them as text; here they are hashed, all at once."""
     if not rows:
         return empty(schema)
     columns = [list(c) for c in zip(*rows, strict=True)]
     arrays = [
-        _hashed(c) if n in (_PROGRAM, _COVER) else pa.array(c, schema.field(n).type)
-        for n, c in enumerate(columns)
+        _hashed(c) if field.type == WORDS else pa.array(c, field.type)
+        for field, c in zip(schema, columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -128,7 +127,7 @@ def _hashed(column: list[list[Token]]) -> pa.Array:
     else:
         values = np.array([0 if isinstance(t, str) else t for t in flat], np.uint64)
         values[[isinstance(t, str) for t in flat]] = hashes
-    return list_column(offsets, values, CONTROLS.field("program").type)
+    return list_column(offsets, values, WORDS)
 
 
 def _by_pos(tables: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

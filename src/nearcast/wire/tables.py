@@ -21,8 +21,10 @@ NEVER = -(2**62)  # earlier than any time
 LIMIT = 2**61  # times stay below it, so that no sum of two overflows
 
 _WORD = 8  # bytes
-_WORDS = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
+WORDS = pa.large_list(pa.field("item", pa.uint64(), nullable=False))
 _REALS = pa.large_list(pa.field("item", pa.float64(), nullable=False))
+_NUMBERS = pa.large_list(pa.field("item", pa.int64(), nullable=False))
+_TEXTS = pa.large_list(pa.field("item", pa.large_binary(), nullable=False))
 
 OBJECTS = pa.schema(
     [
@@ -32,7 +34,7 @@ OBJECTS = pa.schema(
         ("x", pa.float64()),
         ("y", pa.float64()),
         ("id", pa.large_binary()),
-        ("words", _WORDS),
+        ("words", WORDS),
     ]
 )
 # What ends subscriptions of an id, of any kind.
@@ -56,8 +58,8 @@ CONTROLS = pa.schema(
         ("flags", pa.int32()),  # kernels.slots: REPORTS, CONJUNCTION, and bits of the kind
         ("id", pa.large_binary()),
         ("tail", pa.large_binary()),  # `,"owner":…,"meta":…`
-        ("program", _WORDS),
-        ("cover", _WORDS),  # words of which a match holds one; empty: choose from the program
+        ("program", WORDS),
+        ("cover", WORDS),  # words of which a match holds one; empty: choose from the program
     ]
 )
 
@@ -72,7 +74,7 @@ def results_with(own: pa.Schema) -> pa.Schema:
     return pa.schema([("slot", pa.int64()), *own])
 
 
-# Two shapes that indexes and routers know. A kind whose subscriptions have one of these shapes
+# Shapes that indexes and routers know. A kind whose subscriptions have one of them
 # can rest in all indexes of the shape.
 REGION_COLUMNS = pa.schema(
     [
@@ -91,14 +93,35 @@ BALL_COLUMNS = pa.schema(
 NEAREST_COLUMNS = pa.schema(
     [
         ("distance", _REALS),
-        ("time", pa.large_list(pa.field("item", pa.int64(), nullable=False))),
-        ("outlived", pa.large_list(pa.field("item", pa.int64(), nullable=False))),
-        ("object", pa.large_list(pa.field("item", pa.large_binary(), nullable=False))),
+        ("time", _NUMBERS),
+        ("outlived", _NUMBERS),
+        ("object", _TEXTS),
+    ]
+)
+TOP_COLUMNS = pa.schema(
+    [
+        ("x", pa.float64()),
+        ("y", pa.float64()),
+        ("k", pa.int64()),
+        ("keywords", WORDS),  # as listed, each once
+        ("alpha", pa.float64()),
+        ("maxdist", pa.float64()),
+    ]
+)
+BEST_COLUMNS = pa.schema(
+    [
+        ("score", _REALS),  # best first; of equals the newer one
+        ("rank", _NUMBERS),
+        ("time", _NUMBERS),
+        ("object", _TEXTS),
+        ("floor", pa.float64()),  # what has a lower score may be missing
     ]
 )
 REGIONS = controls_with(REGION_COLUMNS)  # subscriptions for all objects of a region
 BALLS = controls_with(BALL_COLUMNS)  # subscriptions for the nearest objects
 NEAREST = results_with(NEAREST_COLUMNS)  # their results
+TOPS = controls_with(TOP_COLUMNS)  # subscriptions for the objects of highest score
+BEST = results_with(BEST_COLUMNS)  # their results
 NO_RESULTS = results_with(pa.schema([]))  # of subscriptions that keep none
 REJECTS = pa.schema(
     [

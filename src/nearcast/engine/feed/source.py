@@ -18,6 +18,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 
 from nearcast.engine.feed import places
 from nearcast.engine.formats import FORMAT, refused
+from nearcast.model.errors import NearcastError
 from nearcast.wire.durable import sync_file, sync_folder, write_atomic
 from nearcast.wire.named_kinds import named_kinds
 from nearcast.wire.split import Split
@@ -43,17 +44,34 @@ class Feed:
         self._kinds = tuple(kinds)
         self._in_use: set[str] | None = None
 
-    def with_kinds(self, splits: list[Split]) -> list[Split]:
-        """The splits of the next batch, with the kinds in use by then; once per batch, in order."""
-        if not self._kinds:
-            return splits
+    def begin_with(self, kinds: Collection[str]) -> None:
+        """Have these kinds in use from the next batch on, which must be the first of all."""
+        late = set(kinds) & set(self._kinds) - self._used()
+        if late and len(self):
+            name = min(late)
+            raise NearcastError(
+                f"{self.checkpoint}: these logs are the first to name {name}, whose results also "
+                f"hold posts from before; start a new checkpoint with all logs, or with --kind "
+                f"{name} among the kinds"
+            )
+        self._in_use = self._used() | late
+
+    def _used(self) -> set[str]:
+        """The kinds in use by now."""
         if self._in_use is None:
             before = len(self) - 1
             then = self.read(before)[0].kinds if before >= 0 else ()
             self._in_use = set(self._kinds if then is None else then)
+        return self._in_use
+
+    def with_kinds(self, splits: list[Split]) -> list[Split]:
+        """The splits of the next batch, with the kinds in use by then; once per batch, in order."""
+        if not self._kinds:
+            return splits
+        used = self._used()
         for split in splits:
-            self._in_use |= named_kinds(split, set(self._kinds) - self._in_use)
-        kinds = tuple(name for name in self._kinds if name in self._in_use)
+            used |= named_kinds(split, set(self._kinds) - used)
+        kinds = tuple(name for name in self._kinds if name in used)
         return [msgspec.structs.replace(split, kinds=kinds) for split in splits]
 
     def _path(self, batch: int) -> Path:

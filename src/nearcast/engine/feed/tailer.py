@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from nearcast.engine.feed.source import Feed
@@ -40,7 +40,9 @@ class Tailer:
         splits: int,
         on_failure: Callable[[], None] = lambda: None,
         kinds: Iterable[str] = (),
+        first: Collection[str] = (),
     ) -> None:
+        """`kinds`: as `Feed` has them; `first`: those in use from the beginning."""
         self.folders, self.checkpoint = folders, checkpoint
         self.batch_events, self.splits = batch_events, splits
         self.feed = Feed(checkpoint, kinds)
@@ -52,6 +54,7 @@ class Tailer:
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._next = len(self.feed)
         self.feed.cut(self._next)
+        self.feed.begin_with(first)
         self._read: dict[str, int] = {}  # bytes of each file that are planned; -1: all of it
         self._lines: dict[str, int] = {}
         self._seen: dict[str, int] = {}

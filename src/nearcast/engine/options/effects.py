@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nearcast.engine.options.run_options import DEFAULTS, OPTIONS, RunOptions, no_effect
-from nearcast.engine.options.settings import Settings
+from nearcast.engine.options.settings import FRAME, Settings
 from nearcast.engine.options.values import OFF
 from nearcast.engine.spark.session import OURS
 from nearcast.kinds.strategies import Strategy
@@ -44,7 +44,22 @@ def check_strategies(options: RunOptions, settings: Settings) -> None:
         raise no_effect("store", "no objects are retained; leave it out, or use --retain")
     if options.warmup:
         _need(chosen, "warmup", "makes a plan", lambda r: r.plans)
+    _check_frame(options, settings)
     _check_balance(options, chosen)
+
+
+def _check_frame(options: RunOptions, settings: Settings) -> None:
+    """What a run says to its kinds, where none of them listens."""
+    given = options.given()
+    for name in FRAME:
+        if name in given and not any(
+            name in kind.frame_options for kind in settings.kinds.values()
+        ):
+            there = ", ".join(settings.kinds)
+            raise no_effect(
+                name,
+                f"no kind of query of this run uses it ({there}); leave it out, or take more kinds",
+            )
 
 
 def _need(

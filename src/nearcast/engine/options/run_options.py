@@ -90,14 +90,27 @@ class RunOptions:
         ),
     ] = BATCH_EVENTS
     window: Annotated[
-        str | None,
+        str,
         Option(
             values.Window(),
-            "sliding window of the whole run; refused, since no kind of query uses it yet",
-            never="no kind of query of this version uses a window of the whole run; leave it out, "
-            "or write a `window` into the queries whose kind has one",
+            "sliding window of the whole run: its latest N posts, or those younger than that",
+        ),
+    ] = "count:1000000"
+    maxdist: Annotated[
+        float | None,
+        Option(
+            values.Distance(),
+            "how far away nearness is 0 for queries by score that do not say it: metres, or units "
+            "of the plane",
         ),
     ] = None
+    idf: Annotated[
+        str,
+        Option(
+            values.Text("FILE", empty="none: all weigh the same"),
+            "how much keywords weigh in scores: a table of `nearcast fit`",
+        ),
+    ] = ""
     retain: Annotated[
         str | None,
         Option(

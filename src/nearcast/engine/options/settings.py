@@ -7,14 +7,18 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from nearcast.engine.formats import FIELD, FORMAT, check_format
+from nearcast.engine.options.fitted import KeptWeights, digest_of
 from nearcast.engine.options.run_options import DEFAULTS, RunOptions, checked, suggest
+from nearcast.engine.options.values import window_of
 from nearcast.kinds import Kind, kinds_of
 from nearcast.kinds.strategies import Strategy, choose
 from nearcast.model.errors import NearcastError
+from nearcast.model.frame import UNFITTED, Frame, Weights, Window
 from nearcast.model.space import Space
 from nearcast.model.standing import Needs
 from nearcast.routing import ROUTERS
@@ -47,6 +51,9 @@ class Settings:
     retain_ms: int = 0  # how far back objects are retained; 0: none, FOREVER: all
     store: str = DEFAULTS["store"]  # what retained objects rest in (`nearcast.objects`)
     archive: str = ""  # folder that keeps every object, as an absolute path; empty: none does
+    window: str = DEFAULTS["window"]  # sliding window of the run, for kinds that have one
+    maxdist: float | None = None  # of scores, where a query does not say it
+    idf: str = ""  # file of the fitted table, as an absolute path; empty: none
     arena: str = ""  # folder for the indexes, on each machine; empty: shared memory or /tmp
 
     def __post_init__(self) -> None:
@@ -85,13 +92,19 @@ class Settings:
             only=options.kinds,
             retain_ms=options.retain_ms(order),
             archive=str(Path(options.archive).resolve()) if options.archive else "",
+            idf=str(Path(options.idf).resolve()) if options.idf else "",
             **{name: getattr(options, name) for name in _OPTIONS},
         )
 
     @property
     def kinds(self) -> Mapping[str, Kind]:
-        """The kinds of query that this run takes."""
-        return kinds_of(self.plugins, self.only)
+        """The kinds of query that this run takes, as it has them."""
+        return _kinds_of_run(self.plugins, self.only, self.window, self.maxdist, self.idf)
+
+    @property
+    def weights(self) -> Weights:
+        """How much keywords weigh."""
+        return _weights(self.idf)
 
     @property
     def chosen(self) -> dict[str, Strategy]:
@@ -106,6 +119,20 @@ class Settings:
         """
         selective = any(s.router.selective for s in self.chosen.values())
         return tuple(self.kinds) if selective or needs_of(self.kinds) else ()
+
+    @property
+    def from_start(self) -> tuple[str, ...]:
+        """The kinds that need all objects, also those before their first subscription."""
+        return tuple(name for name, kind in self.kinds.items() if kind.from_start)
+
+    @property
+    def begins_with(self) -> tuple[str, ...]:
+        """The kinds in use from the first object on.
+
+        A replay also begins with those of `from_start` that a log of its first call names.
+        """
+        live = self.order == "arrival"
+        return tuple(name for name in self.from_start if live or name in self.only)
 
     @property
     def stored(self) -> Needs:
@@ -165,17 +192,36 @@ class Settings:
 # Settings that are options as they stand.
 _OPTIONS = (
     "bounds", "shards", "strategies", "changes", "format", "warmup", "plan", "lateness_ms", "arena",
-    "plugins", "store",
+    "plugins", "store", "window", "maxdist",
 )  # fmt: skip
 
 # What a checkpoint is bound to: its state means something else under other values.
-BOUND = ("space", "shards", "strategies", "order", "lateness_ms")
+BOUND = ("space", "shards", "strategies", "order", "lateness_ms", "window", "maxdist", "idf")
+# What a run says to its kinds (`model.frame`).
+FRAME = ("window", "maxdist", "idf")
+
+
+@lru_cache(maxsize=16)
+def _kinds_of_run(
+    plugins: tuple[str, ...],
+    only: tuple[str, ...],
+    window: str,
+    maxdist: float | None,
+    idf: str,
+) -> Mapping[str, Kind]:
+    frame = Frame(Window(*window_of(window)), maxdist, _weights(idf))
+    return {name: kind.of_run(frame) for name, kind in kinds_of(plugins, only).items()}
+
+
+@lru_cache(maxsize=4)
+def _weights(path: str) -> Weights:
+    return KeptWeights(Path(path)) if path else UNFITTED
 
 
 def check_bound(settings: Settings, folder: Path) -> None:
     """Write the settings into a new checkpoint; refuse one that was made with others."""
     path = folder / "settings.json"
-    now = settings.to_json()
+    now = settings.to_json() | {"idf": digest_of(settings.idf)}
     if path.exists():
         try:
             then = json.loads(path.read_text())

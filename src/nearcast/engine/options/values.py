@@ -193,6 +193,33 @@ class Window(Value):
         return str(value)
 
 
+def window_of(text: str) -> tuple[int, int]:
+    """(objects, milliseconds) of a window; one of them is 0."""
+    count, _, number = text.partition(":")
+    return (int(number), 0) if count == "count" else (0, duration_ms(text))
+
+
+class Distance(Value):
+    """A distance that is not zero."""
+
+    form = "D"
+    sort = "number, above 0"
+
+    def parse(self, text: str) -> Any:
+        """A number."""
+        return number_or_text(text)
+
+    def check(self, value: Any) -> float:
+        """A finite number above 0."""
+        if not _is_number(value) or not value > 0:
+            raise ValueError(f"{brief(value)} is not a number above 0")
+        return float(value)
+
+    def show(self, value: Any) -> str:
+        """The space says it."""
+        return "half way round the earth; in a plane none" if value is None else str(value)
+
+
 class Bounds(Value):
     """A box: minx, miny, maxx, maxy."""
 

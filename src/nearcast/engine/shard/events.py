@@ -148,7 +148,7 @@ def in_order(envelopes: list[Envelope], settings: Settings, now: int, ranked: in
     asks, lasts = _asks(envelopes, settings, floors), _lasts(envelopes, settings, floors)
     ranks = _ranks_before(asks, envelopes, tables, by_time, ranked)
     looking = _ranks_before_lasts(lasts, envelopes, tables, by_time, ranked)
-    in_use = frozenset(name for e in envelopes for name in e.in_use)
+    in_use = frozenset(name for e in envelopes for name in e.in_use) | {*settings.begins_with}
     behind = (objects, asks, ranks, in_use, lasts, looking)
     if not by_time:
         clock = np.maximum(

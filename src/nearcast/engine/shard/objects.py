@@ -109,7 +109,7 @@ def archived_objects(
     """
     found = read(Path(settings.archive), *period, places, ranked)
     mine = np.flatnonzero(numbers(found["rank"]) % settings.shards == shard)
-    store = STORES[settings.store](settings.space, Memory(), SLICING)
+    store = STORES[settings.store](settings.space, Memory(), SLICING, settings.weights.hashed)
     for table in (found.take(pa.array(mine)), own):
         if table.num_rows:
             store.add(*read_table(table))
@@ -123,7 +123,8 @@ class Past:
         self, settings: Settings, folder: Path, storage: Storage, slicing: Slicing = SLICING
     ) -> None:
         self.settings, self.folder = settings, folder
-        self.store = STORES[settings.store](settings.space, storage, slicing)
+        idf = settings.weights.hashed
+        self.store = STORES[settings.store](settings.space, storage, slicing, idf)
         self._added: pa.RecordBatch | None = None
 
     def rebuild(self, files: StoredFiles) -> None:

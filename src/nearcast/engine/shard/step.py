@@ -167,8 +167,9 @@ class ShardStep:
             faults.reach("shard-begun", directions.batch)
             held = {k: len(i) for k, i in indexes.items()}
             self._apply(indexes, views, report)
-            if events.carried is not None:
-                for index in indexes.values():
+            for index in indexes.values():
+                index.now = manifest.now
+                if events.carried is not None:
                     index.carry(events.carried)
             own = own_objects(events, shard, self.settings, routers, views)
             if past is not None:
