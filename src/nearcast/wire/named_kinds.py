@@ -32,7 +32,7 @@ _ESCAPED = re.compile(rb"\\u00[2367][0-9a-fA-F]")
 def named_kinds(split: Split, names: Iterable[str]) -> set[str]:
     """Those of `names` that a subscribe of the split may have as its kind."""
     wanted = set(names)
-    if not wanted or split.format == "reject":
+    if not wanted or split.format in ("reject", "empty"):
         return set()
     if split.format == "jsonl":
         return _in_lines(split, wanted) if split.length else set()

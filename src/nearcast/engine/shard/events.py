@@ -104,7 +104,8 @@ class Events:
             return
         self.ends = _except(self.ends, gone)
         for kind, pos in refused.items():
-            self.subscribes[kind] = _except(self.subscribes.get(kind, self.lasts[kind]), pos)
+            if kind in self.subscribes:  # it may rest elsewhere
+                self.subscribes[kind] = _except(self.subscribes[kind], pos)
 
     def of(self, kind: WireKind) -> Ordered:
         """What concerns an index of one kind, in order: its subscribes, and all ends of ids."""
