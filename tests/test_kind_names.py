@@ -48,8 +48,12 @@ def places(path: Path, kinds: set[str]) -> Iterator[str]:
                 yield f"{path}:{line}: {text!r}"
         elif isinstance(node, NAMED) and words_of(node.name) & kinds:
             yield f"{path}:{line}: {node.name}"
-        elif isinstance(node, ast.arg) and words_of(node.arg) & kinds:
+        elif isinstance(node, ast.arg | ast.keyword) and words_of(node.arg or "") & kinds:
             yield f"{path}:{line}: argument {node.arg}"
+        elif isinstance(node, ast.ImportFrom) and words_of(node.module or "") & kinds:
+            yield f"{path}:{line}: from {node.module}"
+        elif isinstance(node, ast.alias) and words_of(node.name) & kinds:
+            yield f"{path}:{line}: import {node.name}"
         elif isinstance(node, ast.Name) and node.id not in BUILT_IN and words_of(node.id) & kinds:
             yield f"{path}:{line}: {node.id}"
         elif isinstance(node, ast.Attribute) and words_of(node.attr) & kinds:
@@ -77,6 +81,10 @@ def test_no_other_code_names_a_kind() -> None:
         'x = {"range": 1}',
         "a.range_width = 1",
         'data = b"range"',
+        "f(knn=1)",
+        "from nearcast.kinds.range import plain_query",
+        "import nearcast.kinds.knn",
+        "from nearcast.index import match_knn",
     ],
 )
 def test_it_would_be_found(tmp_path: Path, text: str) -> None:

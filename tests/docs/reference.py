@@ -31,7 +31,7 @@ from nearcast.kinds import KINDS
 from nearcast.routing import ROUTERS
 from nearcast.routing.balance import Balance
 from nearcast.wire import shapes
-from nearcast.wire.notifications import notifications_schema
+from nearcast.wire.notifications import answers_schema, notifications_schema
 from nearcast.wire.tables import REJECTS
 
 PAGE = Path(__file__).parents[2] / "docs" / "spec.md"
@@ -87,7 +87,12 @@ def named(type_: Any) -> str:
     if isinstance(type_, types.TupleType):
         return f"[{', '.join(named(t) for t in type_.item_types)}]"
     if isinstance(type_, types.ListType):
-        return f"list of {named(type_.item_type)}s"
+        item = named(type_.item_type)
+        return (
+            f"list of {item}s" if isinstance(type_.item_type, types.StrType) else f"list of {item}"
+        )
+    if isinstance(type_, types.LiteralType):
+        return " or ".join(f'"{value}"' for value in type_.values)
     if isinstance(type_, types.UnionType):
         some = [t for t in type_.types if not isinstance(t, types.NoneType)]
         if all(isinstance(t, types.StructType) for t in some):
@@ -110,9 +115,10 @@ def _fields(shape: type[msgspec.Struct], said: dict[str, str]) -> Rows:
 # -- events and results --------------------------------------------------------------------------
 
 # In docs/spec.md only what this version takes: others are refused.
-EVENTS = (shapes.PublishShape, shapes.SubscribeShape, shapes.UnsubscribeShape)
+EVENTS = (shapes.PublishShape, shapes.SubscribeShape, shapes.UnsubscribeShape, shapes.AskShape)
 QUERIES = tuple(kind.query for kind in KINDS.values())
 NOTIFICATIONS = notifications_schema(KINDS)
+ANSWERS = answers_schema()
 _OF_QUERIES = {
     "region": "`bbox`, `circle`, or a GeoJSON `Polygon` or `MultiPolygon`; edges belong to it",
     "at": "the place that distances are measured from",
@@ -132,6 +138,13 @@ _OF_NOTIFICATIONS = {
     "score": "only with `enter` of a `topk`: from 0 to 1",
     "owner": "of the subscription, if it has one",
     "meta": "of the subscription, if it has one; in Parquet as JSON text",
+}
+_OF_ANSWERS = {
+    "id": "the ask",
+    "event": "`answer`",
+    "time": "of the ask, epoch milliseconds",
+    "objects": "what it found, in the order of section 5: `id` and value of each, and the `fields` "
+    "of the ask; in Parquet as JSON text",
 }
 _OF_REJECTS = {
     "file": "the log, as it was named",
@@ -177,6 +190,11 @@ def _columns(schema: Any, said: dict[str, str], but: str = "") -> str:
 def notifications() -> str:
     """Fields of notifications."""
     return _columns(NOTIFICATIONS, _OF_NOTIFICATIONS)
+
+
+def answers() -> str:
+    """Fields of answers."""
+    return _columns(ANSWERS, _OF_ANSWERS)
 
 
 def rejects() -> str:
@@ -284,7 +302,18 @@ PLACES = (
 )
 BLOCKS: dict[str, Callable[[], str]] = {
     f.__name__: f
-    for f in (events, notifications, rejects, summary, commands, options, places, balance, plan)
+    for f in (
+        events,
+        notifications,
+        answers,
+        rejects,
+        summary,
+        commands,
+        options,
+        places,
+        balance,
+        plan,
+    )
 }
 
 

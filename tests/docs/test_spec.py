@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 from tests.docs.reference import BLOCK, BLOCKS, PAGE, comments, rewritten
 from tests.engine.contract import run_log
+from tests.engine.test_asks import busy
 
+from nearcast.cli import main
 from nearcast.engine.options.settings import Settings
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.routing.balance import Balance
 from nearcast.testing.logs import random_log
@@ -79,10 +82,56 @@ def test_every_file_of_a_run_is_named(strategy: str, memory: Path) -> None:
     assert not_named(run.out, "Results") == []
 
 
+@pytest.mark.parametrize("format_", ["jsonl", "parquet"])
+def test_every_file_of_a_run_with_a_past_is_named(format_: str, memory: Path) -> None:
+    """Retained objects, answers and the archive."""
+    kept = memory / "kept"
+    settings = Settings(
+        space=Space.PLANAR,
+        retain_ms=20,
+        format=format_,
+        archive=str(kept),
+        arena=str(memory / "arena"),
+    )
+    run = run_log(memory / "run", busy(1, Space.PLANAR, 150), settings, 13)
+    assert any((run.checkpoint / "objects").iterdir())
+    assert any((run.out / "notifications").glob("*-answers*"))
+    assert not_named(run.checkpoint, "Checkpoint") == []
+    assert not_named(run.out, "Results") == []
+    assert not_named(kept, "Archive") == []
+
+
+NOT_YET = re.findall(
+    r"^\| \d.*$", PAGE.read_text().split("## Not in this version")[1].split("\n## ")[0], re.M
+)
+
+
+def status(*argv: str) -> int:
+    """The exit status of a command."""
+    try:
+        return main(argv)
+    except SystemExit as stop:  # of argparse
+        assert isinstance(stop.code, int)
+        return stop.code
+
+
+@pytest.mark.parametrize("row", NOT_YET)
+def test_what_this_version_has_not_is_refused(row: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Flags and commands that the page says are not there; when they come, the row goes."""
+    for flag in re.findall(r"`(--[\w-]+)`", row):
+        assert status("replay", "LOG", "--out", "OUT", flag, "1h") == 2
+        assert re.search("unrecognized arguments|has no effect", capsys.readouterr().err)
+    for command in re.findall(r"`nearcast (\w+)`", row):
+        assert status(command) == 2
+        assert "invalid choice" in capsys.readouterr().err
+    for kind in re.findall(r"`(\w+)`", row.split("the kinds ")[-1]) if "the kinds" in row else ():
+        assert kind not in KINDS
+
+
 def test_the_page_names_no_file_twice() -> None:
-    for heading in ("Results", "Checkpoint"):
+    for heading, least in (("Results", 5), ("Checkpoint", 5), ("Archive", 2)):
         names = files_of(heading)
-        assert len(names) == len(set(names)) > 5
+        assert len(names) == len(set(names)) > least
 
 
 def test_nothing_points_at_a_contract_outside_the_repository() -> None:

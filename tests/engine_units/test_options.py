@@ -122,7 +122,7 @@ EFFECTIVE: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "maxdist": [(2.5e3, {}), (1, {"space": "planar"})],
     "idf": [("fitted.jsonl", {})],
     "retain": [("all", {}), ("90 minutes", {}), ("1h", {})],
-    "store": [("rtree", {}), ("scan", {"retain": "1h"}), ("rtree", {"archive": "kept"})],
+    "store": [("rtree", {"retain": "all"}), ("scan", {"archive": "kept", "retain": "off"})],
     "archive": [("kept", {}), ("kept", {"retain": "off"})],
     "changes": [("net", {})],
     "format": [("parquet", {})],
@@ -242,8 +242,12 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"retain": "0s"}, "retain: '0s': write at least 1ms, or off"),
     ({"retain": "some"}, "retain: 'some': write a duration such as 30s, 10m or 1 second"),
     ({"store": "heap"}, "store: 'heap'; use curve, rtree or scan"),
-    ({"store": "scan", "retain": "off"}, "store has no effect: no objects are retained"),
+    (
+        {"store": "scan", "retain": "off", "kinds": ["range"]},
+        "store has no effect: no objects are retained",
+    ),
     ({"changes": "some"}, "changes: 'some'; use every or net"),
+    ({"changes": "net", "kinds": ("range",)}, "changes has no effect: no result of range ever "),
     ({"format": "csv"}, "format: 'csv'; use jsonl or parquet"),
     ({"master": ""}, "master: '' is not text"),
     ({"spark_conf": {"spark.master": "local"}}, "spark_conf spark.master has no effect: the master "
@@ -365,6 +369,9 @@ def test_runs_refuse_options_of_other_runs(tmp_path: Path) -> None:
         "batch_events has no effect: Spark decides what a batch of its stream holds; limit it in "
         "the options of the source, such as maxOffsetsPerTrigger or maxFilesPerTrigger"
     )
+    assert refusal(Engine(store="rtree", kinds=("range",)).tail, tmp_path / "in", out, state) == (
+        "store has no effect: no objects are retained; leave it out, or use retain"
+    )
     assert not out.exists()
     assert not state.exists()
 
@@ -392,6 +399,7 @@ def test_the_reference_and_the_help_have_every_option(capsys: pytest.CaptureFixt
         "shards", "--shards", "[run] shards", "whole number, 1 to 4096", "2",
         "parts that work side by side", "all runs",
     )  # fmt: skip
+    assert rows[list(OPTIONS).index("retain")].default == "auto for replay, off for a live run"
     for name in ("replay", "run"):
         with pytest.raises(SystemExit):
             cli.main([name, "--help"])

@@ -7,6 +7,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from nearcast.routing.base import Placement, Router
+from nearcast.routing.hash import home_of
 
 
 class Broadcast(Router):
@@ -21,5 +22,5 @@ class Broadcast(Router):
         """One copy per shard."""
         rows = np.repeat(np.arange(controls.num_rows), self.shards)
         shards = np.tile(np.arange(self.shards), controls.num_rows)
-        owner = (id_hash % np.uint64(self.shards)).astype(np.int64)
+        owner = home_of(id_hash, self.shards)
         return Placement(rows, shards, owner[rows] == shards)

@@ -9,6 +9,11 @@ from numpy.typing import NDArray
 from nearcast.routing.base import Placement, Router
 
 
+def home_of(id_hash: NDArray[np.uint64], shards: int) -> NDArray[np.int64]:
+    """The shard that an id's hash names; routers that plan place by it before their first plan."""
+    return (id_hash % np.uint64(shards)).astype(np.int64)
+
+
 class Hash(Router):
     """An id's hash names its shard; no plan, no statistics, about as many on each shard."""
 
@@ -19,7 +24,7 @@ class Hash(Router):
 
     def home(self, id_hash: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The shard of each id."""
-        return (id_hash % np.uint64(self.shards)).astype(np.int64)
+        return home_of(id_hash, self.shards)
 
     def place(self, controls: pa.RecordBatch, id_hash: NDArray[np.uint64]) -> Placement:
         """One copy, at home."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nearcast.engine.options.run_options import DEFAULTS, OPTIONS, RunOptions, no_effect
+from nearcast.engine.options.run_options import DEFAULTS, LIVE, OPTIONS, RunOptions, no_effect
 from nearcast.engine.options.settings import FRAME, Settings
-from nearcast.engine.options.values import OFF
+from nearcast.engine.options.values import AUTO, OFF
 from nearcast.engine.spark.session import OURS
 from nearcast.kinds.strategies import Strategy
 from nearcast.routing import ROUTERS, Router
@@ -33,6 +33,9 @@ def check_way(options: RunOptions, way: str) -> None:
     for name in options.given():
         if way not in OPTIONS[name].ways:
             raise no_effect(name, OPTIONS[name].otherwise)
+    # Only a replay can see in its logs how far back their asks reach.
+    retain = options.retain or (OFF if way in LIVE else AUTO)
+    _check_store(options, Settings.of(options), retain)
 
 
 def check_strategies(options: RunOptions, settings: Settings) -> None:
@@ -40,8 +43,12 @@ def check_strategies(options: RunOptions, settings: Settings) -> None:
     chosen = settings.chosen
     if options.bounds is not None:
         _need(chosen, "bounds", "divides space into cells", lambda r: r.by_place)
-    if options.retain == OFF and not options.archive and options.store != DEFAULTS["store"]:
-        raise no_effect("store", "no objects are retained; leave it out, or use --retain")
+    _check_store(options, settings, options.retain or AUTO)
+    events = [event for strategy in chosen.values() for event in strategy.kind.events]
+    if options.changes != DEFAULTS["changes"] and not any(event.sign for event in events):
+        raise no_effect(
+            "changes", f"no result of {', '.join(chosen)} ever loses an object; leave it out"
+        )
     if options.warmup:
         _need(chosen, "warmup", "makes a plan", lambda r: r.plans)
     _check_frame(options, settings)
@@ -60,6 +67,14 @@ def _check_frame(options: RunOptions, settings: Settings) -> None:
                 name,
                 f"no kind of query of this run uses it ({there}); leave it out, or take more kinds",
             )
+
+
+def _check_store(options: RunOptions, settings: Settings, retain: str) -> None:
+    """A store that nothing would rest in."""
+    if options.store == DEFAULTS["store"] or any(k.keeps for k in settings.kinds.values()):
+        return
+    if retain == OFF and not options.archive:
+        raise no_effect("store", "no objects are retained; leave it out, or use retain")
 
 
 def _need(

@@ -297,7 +297,7 @@ def reference() -> list[Row]:
     rows = []
     for name, option in OPTIONS.items():
         applies = "all runs" if option.ways == WAYS else ", ".join(option.ways)
-        default = "none" if DEFAULTS[name] is None else option.value.show(DEFAULTS[name])
+        default = option.value.show(DEFAULTS[name])
         kind = option.value.sort
         rows.append(Row(name, flag(name), in_toml(name), kind, default, option.help, applies))
     return rows

@@ -84,7 +84,7 @@ class Value(ABC):
 
     def show(self, value: Any) -> str:
         """A default, for people."""
-        return str(value)
+        return "none" if value is None else str(value)
 
 
 @dataclass(frozen=True)
@@ -239,10 +239,6 @@ class Bounds(Value):
         if not (a < c and b < d):
             raise ValueError("write minx,miny,maxx,maxy with min < max")
         return a, b, c, d
-
-    def show(self, value: Any) -> str:
-        """There is no usual box."""
-        return "none" if value is None else str(value)
 
 
 class _ByName(Value):

@@ -21,6 +21,7 @@ from nearcast.routing.arrays import Arrays, load, pack, unpack
 from nearcast.routing.base import Placement, Router, Sample
 from nearcast.routing.dealing import deal
 from nearcast.routing.dkm.survey import Survey, join_surveys, survey
+from nearcast.routing.hash import home_of
 from nearcast.routing.ledger import counted
 from nearcast.routing.orders import HOMES, Order, Plan, Slots
 from nearcast.wire.tables import numbers
@@ -113,7 +114,7 @@ class PlannedRouter(Router):
             costs = self.estimate_new(self._plan(), controls) if n else np.zeros(0)
             workers, _ = deal(np.arange(n), costs, np.array(self._table.costs))
         else:
-            workers = (id_hash % np.uint64(self.shards)).astype(np.int64)
+            workers = home_of(id_hash, self.shards)
         return Placement(np.arange(n), workers, np.ones(n, bool), costs)
 
     def adjusted(self, added: Costs) -> bytes:

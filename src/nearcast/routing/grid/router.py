@@ -29,6 +29,7 @@ from nearcast.routing.grid.table import (
     route,
     unpack,
 )
+from nearcast.routing.hash import home_of
 from nearcast.routing.orders import TABLE, Leaving, Order, Plan, Slots
 from nearcast.routing.sampling import sample_of
 from nearcast.wire.changes import Changes
@@ -88,7 +89,7 @@ class GridRouter(Router):
     def copies(self, survey: RegionSurvey) -> Pairs:
         """(rows, shards): where the subscriptions of a survey go, by row, then shard."""
         if self.grid is None:
-            home = (survey.id_hash % np.uint64(self.shards)).astype(np.int64)
+            home = home_of(survey.id_hash, self.shards)
             return np.arange(len(home)), home
         return place_rows(self.grid, survey)
 

@@ -26,6 +26,7 @@ from nearcast.routing.grid.survey import (
     take,
 )
 from nearcast.routing.grid.table import Pairs
+from nearcast.routing.hash import home_of
 from nearcast.routing.orders import TABLE, Leaving, Order, Plan, Slots
 from nearcast.routing.sampling import sample_of
 from nearcast.routing.sstd.construction import allocate_leaves, qt_tree_construction
@@ -125,7 +126,7 @@ class QtRouter(Router):
     def copies(self, survey: RegionSurvey) -> Pairs:
         """(rows, shards): where the subscriptions of a survey go, by row, then shard."""
         if self.tree is None:
-            home = (survey.id_hash % np.uint64(self.shards)).astype(np.int64)
+            home = home_of(survey.id_hash, self.shards)
             return np.arange(len(home)), home
         return query_shards(self.tree, survey, self.shards)
 
