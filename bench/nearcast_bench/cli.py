@@ -21,6 +21,7 @@ EXPERIMENTS = {
     "ps2stream": ("the experiments of the paper on PS2Stream", "ps2stream"),
     "tornado": ("the experiments of the paper on Tornado", "tornado"),
     "balance": ("a hot spot that jumps, with and without live balance", "balance"),
+    "sstd": ("the experiments of the paper on SSTD", "sstd"),
     "redraw": ("draw the plots of stored results again", "redraw"),
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,24 +35,32 @@ class Asks:
 
     x: Reals
     y: Reals
-    words: Words  # [n, keywords]
+    words: Words  # [n, most]: of one post each
     bounds: tuple[float, float, float, float]
     now: int  # asks see the period up to it
     area: float = AREA
     k: int = K
     hours: float = HOURS
+    keywords: int = 1  # of the words, so many are asked for
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def but(self, **values: float) -> Asks:
-        """The same with other parameters; `keywords`: only so many of the words."""
-        n = int(values.pop("keywords", self.words.shape[1]))
-        return replace(self, words=np.ascontiguousarray(self.words[:, :n]), **values)  # type: ignore[arg-type]
+    def but(self, **values: Any) -> Asks:
+        """The same with other parameters."""
+        return replace(self, **values)
+
+    def first(self, n: int) -> Asks:
+        """The first n of them."""
+        return replace(self, x=self.x[:n], y=self.y[:n], words=self.words[:n])
+
+    def wanted(self, i: int) -> Words:
+        """The words that an ask has."""
+        return self.words[i, : self.keywords]
 
     def queries(self, i: int, with_words: bool = True) -> Queries:
         """When, and which words."""
-        words = self.words[i, : self.words.shape[1] * with_words]
+        words = self.wanted(i)[: self.keywords * with_words]
         return Queries(
             np.array([self.now - round(self.hours * HOUR_MS)]), np.array([self.now]),
             np.array([_ALL]), np.array([0, len(words)]), np.ascontiguousarray(words),
@@ -86,7 +94,7 @@ def asks_from(source: Source, posts: int, count: int, now: int, seed: int, most:
     words = np.empty((count, most), np.uint64)
     for i, row in enumerate(rows.tolist()):
         words[i] = rng.permutation(some.words[some.offsets[row] : some.offsets[row + 1]])[:most]
-    return Asks(some.x[rows], some.y[rows], words, source.bounds, now).but(keywords=1)
+    return Asks(some.x[rows], some.y[rows], words, source.bounds, now)
 
 
 Answer = Found | WordCounts
@@ -160,9 +168,7 @@ def timed_asks(store: ObjectStore, what: str, asks: Asks, passes: int = 3) -> Ti
 
 def checksum(answer: Answer) -> int:
     """The same for the same answer: ranks in their order, or words with their counts."""
-    columns = (
-        (answer.words, answer.counts) if isinstance(answer, WordCounts) else (answer.rank,)
-    )
+    columns = (answer.words, answer.counts) if isinstance(answer, WordCounts) else (answer.rank,)
     total = 0
     for column in columns:
         place = np.arange(1, len(column) + 1, dtype=np.uint64)

@@ -37,6 +37,11 @@ TARGETS = {
     (TERMS, 1e-4): 10.0, (TERMS, 1e-2): 30.0,
 }  # fmt: skip
 BYTES, LOADED = 180, 300_000
+OBJECTS = 50_000_000
+POOL = (
+    40  # chunks of posts that come again, moved a little: making new ones takes longer than storing
+)
+_PEAK = {"curve": 230, "rtree": 600, "scan": 2000}  # bytes of memory a post while a slice is sealed
 _SAY = 2_000_000
 
 
@@ -114,5 +119,14 @@ def _store(name: str, setting: Full, source: Source, whole: Asks, say: Say) -> I
         took = timed_asks(store, kind, asks, setting.passes)
         yield usual | {
             "kind": kind, "area": area, "hours": asks.hours, "k": asks.k,
-            "keywords": 0 if kind == TERMS else asks.words.shape[1], **took.figures(),
+            "keywords": 0 if kind == TERMS else asks.keywords, **took.figures(),
         }  # fmt: skip
+
+
+def safe(wanted: int, stores: tuple[str, ...]) -> int:
+    """As many posts as fit into three quarters of the memory that is free, in whole millions."""
+    each = max(_PEAK.get(name, max(_PEAK.values())) for name in stores)
+    with open("/proc/meminfo") as lines:
+        free = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    fit = int(0.75 * 1024 * free / each)
+    return wanted if wanted <= fit else max(fit // 1_000_000 * 1_000_000, 1)

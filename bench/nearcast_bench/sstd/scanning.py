@@ -9,17 +9,19 @@ import numpy as np
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import GEOGRAPHIC_CODE, distance
 from nearcast.objects import ObjectStore
+from nearcast.objects.base import WordCounts
 from nearcast_bench.sstd.asking import (
     HOUR_MS,
     NEAREST,
     RANGE,
+    SEARCHES,
     TERMS,
+    Answer,
     Asks,
-    nearest,
-    terms,
-    within,
 )
 from nearcast_bench.sstd.source import Longs, Posts
+
+Rows = tuple[tuple[int, ...], ...]
 
 
 class Scanned:
@@ -44,10 +46,10 @@ class Scanned:
                 for i in range(min(self._count, len(asks))):
                     held = period
                     if kind != TERMS:
-                        key = asks.words[i].tobytes()
+                        key = asks.wanted(i).tobytes()
                         if key not in rows_of_word:
                             mask = np.ones(len(posts.x), bool)
-                            for word in asks.words[i]:
+                            for word in asks.wanted(i):
                                 has = np.zeros(len(posts.x), bool)
                                 has[owner[posts.words == word]] = True
                                 mask &= has
@@ -67,9 +69,7 @@ class Scanned:
                         counted = dict(zip(words.tolist(), counts.tolist(), strict=True))
                         self._words.setdefault((n, i), Counter()).update(counted)
 
-    def _nearer(
-        self, n: int, i: int, asks: Asks, posts: Posts, rows: Longs, first: int
-    ) -> None:
+    def _nearer(self, n: int, i: int, asks: Asks, posts: Posts, rows: Longs, first: int) -> None:
         x, y = float(asks.x[i]), float(asks.y[i])
         best = self._near.setdefault((n, i), [])
         for row in rows.tolist():
@@ -78,27 +78,31 @@ class Scanned:
         best.sort()
         del best[asks.k :]
 
+    def answer(self, kind: str, n: int, i: int) -> Rows:
+        """What ask `i` of setting `n` finds: ranks in their order; or -count, word by count."""
+        if kind == RANGE:
+            return tuple((rank,) for rank in self._ranks.get((n, i), []))
+        if kind == NEAREST:
+            return tuple((rank,) for _, rank in self._near.get((n, i), []))
+        counts = self._words.get((n, i), Counter())
+        k = self._asks[kind][n].k
+        least = min((c for _, c in counts.most_common(k)), default=0)
+        return tuple(sorted((-c, w) for w, c in counts.items() if c >= least))
+
     def compare(self, store: ObjectStore) -> int:
         """Raise unless the store says the same; how many answers were compared."""
         compared = 0
         for kind, settings in self._asks.items():
             for n, asks in enumerate(settings):
                 for i in range(min(self._count, len(asks))):
-                    if kind == RANGE:
-                        same = within(store, asks, i).rank.tolist() == self._ranks.get((n, i), [])
-                    elif kind == NEAREST:
-                        ranks = [rank for _, rank in self._near.get((n, i), [])]
-                        same = nearest(store, asks, i).rank.tolist() == ranks
-                    else:
-                        same = self._same_terms(n, i, asks, store)
-                    if not same:
+                    if rows_of(SEARCHES[kind](store, asks, i)) != self.answer(kind, n, i):
                         raise NearcastError(f"bench: {store.name}, {kind}: not what the scan finds")
                     compared += 1
         return compared
 
-    def _same_terms(self, n: int, i: int, asks: Asks, store: ObjectStore) -> bool:
-        counts = self._words.get((n, i), Counter())
-        least = min((c for _, c in counts.most_common(asks.k)), default=0)
-        right = sorted(((w, c) for w, c in counts.items() if c >= least), key=lambda p: (-p[1], p[0]))
-        got = terms(store, asks, i)
-        return right == list(zip(got.words.tolist(), got.counts.tolist(), strict=True))
+
+def rows_of(answer: Answer) -> Rows:
+    """The answer of a store as `Scanned.answer` has it."""
+    if isinstance(answer, WordCounts):
+        return tuple(zip((-answer.counts).tolist(), answer.words.tolist(), strict=True))
+    return tuple((rank,) for rank in answer.rank.tolist())

@@ -132,7 +132,9 @@ def test_a_near_answer_spares_the_workers_far_away() -> None:
     assert sorted(asked("none", 1)[0]) == [0, 1, 2, 3]
 
 
-def definition(space: Space, posts: list[Post], ask: Query) -> tuple[list[int], list[tuple[int, int]]]:
+def definition(
+    space: Space, posts: list[Post], ask: Query
+) -> tuple[list[int], list[tuple[int, int]]]:
     """The result of a continuous query in plain Python, and (entered, left) in object order."""
     held: list[tuple[float, int]] = []
     changes = []

@@ -9,21 +9,37 @@ radius, of every version by which an object of the period may have been routed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearcast.kernels.ragged import frozen
 from nearcast.model.extent import circle_boxes
 from nearcast.model.region import CIRCLE
 from nearcast.model.space import Space, distance
-from nearcast.objects.base import Centres, Found, ObjectStore, Queries, Regions
+from nearcast.objects.base import Centres, Found, Objects, Queries, Regions
 from nearcast.routing.sstd.object_routing import Lists, lists_of, route_objects
 from nearcast.routing.sstd.qt_tree import QtTree
 from nearcast.routing.sstd.versions import Versions
 
 _FAR = np.inf
 _NO_LIMIT = np.zeros(1, np.int64)
+
+
+class Searched(Protocol):
+    """What is asked of the store of a worker (`ObjectStore` has it)."""
+
+    space: Space
+
+    def nearest(self, queries: Queries, centres: Centres, /) -> Found:
+        """The k nearest of its objects."""
+
+    def within(self, queries: Queries, regions: Regions, limit: NDArray[np.int64], /) -> Found:
+        """Its objects inside regions."""
+
+    def rows(self, handles: NDArray[np.int64], /) -> Objects:
+        """The objects behind handles."""
 
 
 class Near(NamedTuple):
@@ -67,7 +83,7 @@ class NearestLeaf:
 def in_two_phases(
     first: NearestLeaf,
     versions: Versions,
-    stores: Sequence[ObjectStore],
+    stores: Sequence[Searched],
     queries: Queries,
     centres: Centres,
 ) -> Answered:
@@ -92,7 +108,7 @@ def in_two_phases(
 
 
 def in_one_round(
-    stores: Sequence[ObjectStore], queries: Queries, centres: Centres, workers: Sequence[int]
+    stores: Sequence[Searched], queries: Queries, centres: Centres, workers: Sequence[int]
 ) -> Answered:
     """The way of one micro-batch: each of `workers` gives its k nearest, and these are merged."""
     near, examined = [], []
@@ -116,7 +132,7 @@ def _within_reach(
 
 
 def _part(
-    store: ObjectStore, worker: int, radius: float, queries: Queries, centres: Centres
+    store: Searched, worker: int, radius: float, queries: Queries, centres: Centres
 ) -> tuple[list[Near], int]:
     """What a worker gives in the second phase: its objects in the circle, at most k."""
     if radius == _FAR:
