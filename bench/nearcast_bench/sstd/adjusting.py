@@ -129,7 +129,7 @@ def case_of(setting: Setting, source: Source, seed: int, figure: str, times: flo
                           box, source)[:2]  # fmt: skip
         crowd = replace(usual, x=np.append(usual.x, x), y=np.append(usual.y, y),
                         words=np.concatenate([usual.words, others.words]))  # fmt: skip
-    # The stream goes on as it has become: usual posts, and those of the region as often as inserted.
+    # The stream goes on as it has become: usual posts, and as many of the region as inserted.
     rng = np.random.default_rng([seed, 15])
     share = min(times, 2.0) / (1.0 + min(times, 2.0)) if figure == "14" else 1 / 4
     steps = []
@@ -298,4 +298,5 @@ def _asked(setting: Setting, case: Case, old: QtTree, tree: QtTree) -> Figure:
 
 def _posts_of(step: Step) -> Posts:
     """The posts of a step."""
-    return Posts(*(np.asarray(a) for a in sample_of(step.objects)))
+    s = sample_of(step.objects)
+    return Posts(s.x, s.y, s.word_offsets, s.words)

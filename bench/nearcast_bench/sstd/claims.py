@@ -102,6 +102,25 @@ def _systems(reported: list[Figure], figure: str, kind: str, x: str) -> Iterator
                       lambda p: _least(lines(p), SSTD, BASELINES), lines)  # fmt: skip
 
 
+def _faster(points: list[Figure], area: float, least: float, y: str) -> Figure:
+    def ratio(p: list[Figure]) -> float:
+        return _ratio(_lines(p, "router", "area", y), SSTD, (TORNADO, PS2STREAM), area)
+
+    text = f"at {area:.4%} SSTD is at least {least} times as fast as Tornado and PS2Stream"
+    return _judged("8(a)", f"{text}, {_BY[y]}", points, lambda p: ratio(p) >= least, ratio)
+
+
+def _slowest(points: list[Figure], y: str) -> Figure:
+    def lines(p: list[Figure]) -> Lines:
+        return _lines(p, "router", "area", y)
+
+    def holds(p: list[Figure]) -> bool:
+        found = lines(p)
+        return all(found[TEXT][x] > v for o in (SSTD, *BASELINES) for x, v in found[o].items())
+
+    return _judged("8(a)", f"Text is the slowest, {_BY[y]}", points, holds, lines)
+
+
 def _range(reported: list[Figure]) -> Iterator[Figure]:
     yield from _systems(reported, "8(a)", RANGE, "area")
     points = matching(reported, figure="8(a)")
@@ -113,14 +132,7 @@ def _range(reported: list[Figure]) -> Iterator[Figure]:
         low, high = min(p["area"] for p in points), max(p["area"] for p in points)
         for area, least in ((low, 2), (high, 4)):
             for y in (TIME, WORK):
-                yield _judged("8(a)", f"at {area:.4%} SSTD is at least {least} times as fast as "
-                              f"Tornado and PS2Stream, {_BY[y]}", points,
-                              lambda p, a=area, n=least, y=y: _ratio(
-                                  _lines(p, "router", "area", y), SSTD, (TORNADO, PS2STREAM), a
-                              ) >= n,
-                              lambda p, a=area, y=y: _ratio(
-                                  _lines(p, "router", "area", y), SSTD, (TORNADO, PS2STREAM), a
-                              ))  # fmt: skip
+                yield _faster(points, area, least, y)
         yield _judged("8(a)", "an ask visits fewer workers by SSTD than by each baseline at every "
                       "area", points, lambda p: _least(asked(p), SSTD, BASELINES),
                       asked)  # fmt: skip
@@ -128,12 +140,7 @@ def _range(reported: list[Figure]) -> Iterator[Figure]:
                       "which is what the engine asks", points,
                       lambda p: asked(p)[SSTD][1e-4] < asked(p)[ENGINE][1e-4], asked)  # fmt: skip
         for y in (TIME, WORK):
-            yield _judged("8(a)", f"Text is the slowest, {_BY[y]}", points,
-                          lambda p, y=y: all(
-                              _lines(p, "router", "area", y)[TEXT][x] > v
-                              for o in (SSTD, *BASELINES)
-                              for x, v in _lines(p, "router", "area", y)[o].items()),
-                          lambda p, y=y: _lines(p, "router", "area", y))  # fmt: skip
+            yield _slowest(points, y)
         yield _judged("8(a)", "Text visits the same workers whatever the area", points,
                       lambda p: len(set(asked(p)[TEXT].values())) == 1, asked)  # fmt: skip
     yield from _systems(reported, "8(b)", RANGE, "keywords")
@@ -203,6 +210,15 @@ def _terms(reported: list[Figure]) -> Iterator[Figure]:
                       points, lambda p: stable(list(ks(p).values()), 1.25), ks)  # fmt: skip
 
 
+def _larger(figure: str, points: list[Figure], x: str, other: str) -> Figure:
+    def ratios(p: list[Figure]) -> dict[float, float]:
+        rates = _lines(p, "router", x, "tuples_per_second")
+        return {v: round(rates[SSTD][v] / rates[other][v], 2) for v in rates[SSTD]}
+
+    text = f"SSTD has a larger throughput than {other} at every point"
+    return _judged(figure, text, points, lambda p: min(ratios(p).values()) > 1, ratios)
+
+
 def _standing(reported: list[Figure]) -> Iterator[Figure]:
     for figure, x in (("11(a)", "area"), ("11(b)", "keywords"), ("13(b)", "queries")):
         points = matching(reported, figure=figure)
@@ -213,11 +229,7 @@ def _standing(reported: list[Figure]) -> Iterator[Figure]:
             return _lines(p, "router", x, "tuples_per_second")
 
         for other in BASELINES:
-            yield _judged(figure, f"SSTD has a larger throughput than {other} at every point",
-                          points, lambda p, o=other: all(
-                              rates(p)[SSTD][v] > rates(p)[o][v] for v in rates(p)[SSTD]),
-                          lambda p, o=other: {v: round(rates(p)[SSTD][v] / rates(p)[o][v], 2)
-                                              for v in rates(p)[SSTD]})  # fmt: skip
+            yield _larger(figure, points, x, other)
         if figure == "11(a)":
             yield _judged(figure, "it outperforms Tornado by 15% at least at every point", points,
                           lambda p: all(rates(p)[SSTD][v] >= 1.15 * rates(p)[TORNADO][v]
@@ -285,6 +297,28 @@ def _scale(reported: list[Figure]) -> Iterator[Figure]:
                       ratios)  # fmt: skip
 
 
+def _improved(figure: str, worst: list[Figure], key: str, text: str, sign: int) -> Iterator[Figure]:
+    """What plans do for a value that shall grow (sign 1) or fall."""
+
+    def values(p: list[Figure]) -> dict[str, float]:
+        return by(p, "plan", key)
+
+    def gain(p: list[Figure], plan: str) -> float:
+        """How many times better than without an adjustment."""
+        found = values(p)
+        return float((found[plan] / max(found[NONE], 1e-9)) ** sign)
+
+    alone = ("PM", "FM", "FG")
+    yield _judged(figure, f"PM, FM and FG each improve {text} at the largest imbalance", worst,
+                  lambda p: all(gain(p, n) > 1 for n in alone), values)  # fmt: skip
+    if key in ("tuples_per_second", "slowest_load_per_object"):
+        yield _judged(figure, f"FG has the best {text}, then FM, then PM", worst,
+                      lambda p: rising([gain(p, n) for n in alone]), values)  # fmt: skip
+        yield _judged(figure, f"(issue 15) PM+FM+FG improves {text} 1.8 times or more", worst,
+                      lambda p: gain(p, "PM+FM+FG") >= 1.8,
+                      lambda p: round(gain(p, "PM+FM+FG"), 2))  # fmt: skip
+
+
 def _adjusted(reported: list[Figure]) -> Iterator[Figure]:
     for figure in ("14", "15"):
         points = matching(reported, figure=figure)
@@ -298,24 +332,7 @@ def _adjusted(reported: list[Figure]) -> Iterator[Figure]:
             ("latency_ms", "the latency of asks", -1),
             ("examined", "the posts that asks look at", -1),
         ):
-
-            def values(p: list[Figure], key: str = key) -> dict[str, float]:
-                return by(p, "plan", key)
-
-            yield _judged(figure, f"PM, FM and FG each improve {text} at the largest imbalance",
-                          worst, lambda p, s=sign: all(
-                              s * values(p)[n] > s * values(p)[NONE] for n in ("PM", "FM", "FG")),
-                          values)  # fmt: skip
-            if sign == 1 or "load" in key:
-                yield _judged(figure, f"FG has the best {text}, then FM, then PM", worst,
-                              lambda p, s=sign: rising([s * values(p)[n]
-                                                        for n in ("PM", "FM", "FG")]),
-                              values)  # fmt: skip
-                yield _judged(figure, f"(issue 15) PM+FM+FG improves {text} 1.8 times or more",
-                              worst, lambda p, s=sign: (values(p)["PM+FM+FG"] / values(p)[NONE])
-                              ** s >= 1.8,
-                              lambda p, s=sign: round((values(p)["PM+FM+FG"] / values(p)[NONE])
-                                                      ** s, 2))  # fmt: skip
+            yield from _improved(figure, worst, key, text, sign)
         for key, text in (("moved_queries", "moves most queries"), ("adjust_ms", "takes longest")):
 
             def cost(p: list[Figure], key: str = key) -> dict[str, float]:

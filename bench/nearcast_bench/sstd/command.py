@@ -71,7 +71,7 @@ def setting_of(args: argparse.Namespace) -> Setting:
 
 
 def full_of(args: argparse.Namespace, say: Say) -> Full:
-    """What `--full` measures: as many posts as there is memory for, the paper's 50 million at most."""
+    """What `--full` measures: as many posts as there is memory for."""
     values = given(args, objects="objects", asks="asks", seed="seed", delta_hours="delta")
     stores = tuple(args.store or ("curve",))
     wanted = values.pop("objects", OBJECTS)

@@ -15,7 +15,7 @@ from nearcast.workload.tables import controls
 from nearcast_bench.common.cluster import ENGINE, Step, Stream
 from nearcast_bench.common.cluster_run import Layout, Oracle, agree, measure_all
 from nearcast_bench.common.figures import Figure, Say
-from nearcast_bench.sstd.asking import SPAN_HOURS, HOUR_MS, Asks, asks_from
+from nearcast_bench.sstd.asking import HOUR_MS, SPAN_HOURS, Asks, asks_from
 from nearcast_bench.sstd.deals import PLANNED, SSTD, TEXT, standing_of
 from nearcast_bench.sstd.setting import Setting
 from nearcast_bench.sstd.snapshot import planning
@@ -58,7 +58,7 @@ def run_continuous(setting: Setting, say: Say) -> Iterator[Figure]:
             for data in DATA:
                 other = source_of(data, seed)
                 some = queried(setting, other, seed)
-                point = {"figure": "7(b)", "data": data}
+                point: Figure = {"figure": "7(b)", "data": data}
                 yield from _point(setting, other, some, seed, point, (SSTD,), say)
         if setting.has("11"):
             for area in AREAS:

@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from nearcast.kernels.hashing import mix64_array
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE
-from nearcast.model.region import BBOX
 from nearcast.model.extent import circle_boxes
+from nearcast.model.region import BBOX
 from nearcast.model.space import Space
 from nearcast.objects.base import Centres, Queries
 from nearcast.routing import ROUTERS
@@ -77,13 +76,16 @@ class Engine(Deal):
         self.workers = workers
 
     def stored_at(self, posts: Posts, first: int) -> Longs:
+        """As `Deal` says."""
         return np.arange(first, first + len(posts.x)) % self.workers
 
     def visited(self, boxes: Reals, asks: Asks) -> list[int]:
+        """As `Deal` says."""
         del boxes, asks
         return list(range(self.workers))
 
     def begins_at(self, queries: Queries, centres: Centres) -> int:
+        """As `Deal` says."""
         del queries, centres
         return -1
 
@@ -100,14 +102,17 @@ class ByTree(Deal):
         self.nearest_leaf = NearestLeaf(self.tree)
 
     def stored_at(self, posts: Posts, first: int) -> Longs:
+        """As `Deal` says."""
         del first
         leaves = route_objects(self.tree, self._lists, *posts)
         return self.tree.shard[leaves].astype(np.int64)
 
     def visited(self, boxes: Reals, asks: Asks) -> list[int]:
+        """As `Deal` says."""
         return self.versions.shards_for(boxes, 0, asks.now)
 
     def begins_at(self, queries: Queries, centres: Centres) -> int:
+        """As `Deal` says."""
         return self.nearest_leaf.worker(queries, centres)
 
 
@@ -120,6 +125,7 @@ class ByGrid(Deal):
         self.grid = router.grid
 
     def stored_at(self, posts: Posts, first: int) -> Longs:
+        """As `Deal` says."""
         t = self.grid
         held = t.cells[self._lines(posts.y), self._columns(posts.x)].astype(np.int64)
         by_words = np.flatnonzero(held < 0)
@@ -130,6 +136,7 @@ class ByGrid(Deal):
         return held
 
     def visited(self, boxes: Reals, asks: Asks) -> list[int]:
+        """As `Deal` says."""
         del asks
         found: set[int] = set()
         for west, south, east, north in boxes:
@@ -205,9 +212,3 @@ def deal_of(
         return ByTree(made)
     assert isinstance(made, GridRouter)
     return ByGrid(made)
-
-
-def parts_of(posts: Posts, at: Longs, workers: int) -> list[NDArray[np.int64]]:
-    """The rows of each worker."""
-    order = np.argsort(at, kind="stable")
-    return np.split(order, np.searchsorted(at[order], np.arange(1, workers)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import GEOGRAPHIC_CODE, distance
@@ -37,7 +38,7 @@ class Scanned:
 
     def look_at(self, posts: Posts, times: Longs, first: int) -> None:
         """Some more posts; `first`: the rank of the first."""
-        rows_of_word: dict[bytes, Longs] = {}
+        rows_of_word: dict[bytes, NDArray[np.bool_]] = {}
         owner = np.repeat(np.arange(len(posts.x)), np.diff(posts.offsets))
         for kind, settings in self._asks.items():
             for n, asks in enumerate(settings):

@@ -57,7 +57,6 @@ class Stored(NamedTuple):
 
     deal: Deal
     stores: list[ObjectStore]
-    count: int
 
 
 class Visit(NamedTuple):
@@ -90,7 +89,7 @@ def posts_at(deal: Deal, source: Source, count: int, store: str, slicing: Slicin
         first += len(times)
     for each in stores:
         each.seal(2 * SPAN_HOURS * HOUR_MS)
-    return Stored(deal, stores, count)
+    return Stored(deal, stores)
 
 
 def planning(setting: Setting, source: Source, seed: int) -> tuple[Posts, Asks]:

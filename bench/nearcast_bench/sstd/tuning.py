@@ -8,8 +8,16 @@ from collections.abc import Iterator
 from nearcast_bench.common.cluster import ENGINE
 from nearcast_bench.common.cluster_run import Layout, Oracle, agree, measure_all
 from nearcast_bench.common.figures import Figure, Say
-from nearcast_bench.sstd.asking import HOUR_MS, NEAREST, PERIODS, RANGE, SPAN_HOURS, TERMS
-from nearcast_bench.sstd.asking import asks_from, timed_asks
+from nearcast_bench.sstd.asking import (
+    HOUR_MS,
+    NEAREST,
+    PERIODS,
+    RANGE,
+    SPAN_HOURS,
+    TERMS,
+    asks_from,
+    timed_asks,
+)
 from nearcast_bench.sstd.continuous import queried, stream_of
 from nearcast_bench.sstd.deals import SSTD, Engine, deal_of, standing_of
 from nearcast_bench.sstd.setting import Setting
