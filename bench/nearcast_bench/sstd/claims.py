@@ -377,7 +377,10 @@ def _full(reported: list[Figure]) -> Iterator[Figure]:
             for (kind, area), limit in TARGETS.items():
                 for q in matching(own, kind=kind, area=area):
                     name = kind if area is None else f"{kind} {area:.4%}"
-                    yield claim("full", f"(issue 15) {at} {name} in {limit:g} ms, median",
-                                q["median_ms"] <= limit, median_ms=q["median_ms"],
-                                p99_ms=q["p99_ms"], first_median_ms=q["first_median_ms"],
-                                cpu_p99_ms=q["cpu_p99_ms"])  # fmt: skip
+                    for key, text in (
+                        ("cpu_median_ms", "of the processor"),
+                        ("median_ms", "by the clock"),
+                    ):
+                        yield claim("full", f"(issue 15) {at} {name} in {limit:g} ms {text}, median",
+                                    q[key] <= limit,
+                                    values={n: q[n] for n in (key, key.replace("median", "p99"))})  # fmt: skip
