@@ -377,10 +377,11 @@ def _full(reported: list[Figure]) -> Iterator[Figure]:
             for (kind, area), limit in TARGETS.items():
                 for q in matching(own, kind=kind, area=area):
                     name = kind if area is None else f"{kind} {area:.4%}"
+                    name = f"(issue 15) {at} {name} in {limit:g} ms"
                     for key, text in (
                         ("cpu_median_ms", "of the processor"),
                         ("median_ms", "by the clock"),
                     ):
-                        yield claim("full", f"(issue 15) {at} {name} in {limit:g} ms {text}, median",
-                                    q[key] <= limit,
-                                    values={n: q[n] for n in (key, key.replace("median", "p99"))})  # fmt: skip
+                        took = {n: q[n] for n in (key, key.replace("median", "p99"))}
+                        yield claim("full", f"{name} {text}, median", q[key] <= limit,
+                                    values=took)  # fmt: skip

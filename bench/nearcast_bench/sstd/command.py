@@ -99,6 +99,10 @@ def _figures(args: argparse.Namespace, say: Say) -> Iterator[Figure]:
     if setting.index not in KINDS["range"].indexes:
         fit = ", ".join(KINDS["range"].indexes)
         raise NearcastError(f"bench: no range index {setting.index!r}; there are {fit}")
+    if not args.small:  # a tiny run of each ask compiles what is timed
+        tiny = replace(SMALL, seeds=1, asks=2, figures=("9", "8", "10"))
+        for _ in run_snapshot(tiny, lambda _: None):
+            pass
     yield from run_snapshot(setting, say)
     yield from run_by_parts(setting, say)
     yield from run_continuous(setting, say)
