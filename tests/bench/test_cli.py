@@ -39,6 +39,10 @@ FLAGS = {
     },
     "ps2stream": {*PAPER, "--constants"},
     "tornado": PAPER,
+    "sstd": {
+        "--full", "--small", "--objects", "--asks", "--data", "--seed", "--store", "--queries",
+        "--step", "--workers", "--seeds", "--index", "--figures", "--delta", "--keep",
+    },
     "past": {
         "--objects", "--subscriptions", "--asks", "--rounds", "--batch-events", "--keep", "--seed",
     },

@@ -278,8 +278,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"balance": {"mode": "auto", "least": -1}, "strategies": PLANNED},
      "balance least: -1 is less than 0"),
     ({"warmup": -1}, "warmup: -1 is less than 0"),
-    ({"warmup": 5}, "warmup has no effect: no chosen strategy makes a plan (range=hash+pyramid, "
-     "knn=hash+pyramid); leave it out, or use one of range=ps2stream, range=text-frequency, "),
+    ({"warmup": 5, "kinds": ("range", "knn")}, "warmup has no effect: no chosen strategy makes a "
+     "plan (range=hash+pyramid, knn=hash+pyramid); leave it out, or use one of range=ps2stream, "
+     "range=text-frequency, "),
     ({"plan": {"delta": "x"}}, "plan: delta: 'x' is not a number"),
     ({"plan": {"delta": 1}},
      "plan: no parameter 'delta'; there are none: these strategies make no plan"),

@@ -23,7 +23,6 @@ from nearcast.kernels.slots import SUBSCRIBE
 from nearcast.model.space import Space
 from nearcast.routing import Router, Sample
 from nearcast.routing.grid.reporting import reported_by
-from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey, join, survey_at, survey_of
 from nearcast.routing.ps2stream.registered import Registered
 from nearcast.routing.tornado.selective import Summaries
@@ -164,11 +163,11 @@ class Dispatcher:
             elif isinstance(self.known, Registered):
                 self.known.remove(survey)
 
-    def replaced(self, router: GridRouter, held: Callable[[], RegionSurvey]) -> None:
+    def replaced(self, router: Router, held: Callable[[], RegionSurvey]) -> None:
         """Another table holds from now on; `held` reports the subscriptions there are."""
         self.router = router
-        known = self.known
-        if isinstance(known, Registered) and router.grid is not None and known.follow(router.grid):
+        known, grid = self.known, getattr(router, "grid", None)
+        if isinstance(known, Registered) and grid is not None and known.follow(grid):
             return
         self.known = self._none_known()
         if self.known is not None:

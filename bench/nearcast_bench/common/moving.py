@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from nearcast.engine.moves.parcels import Parcel, parcels_of
-from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey, join, survey_of
 from nearcast.routing.grid.table import GridTable, pack
 from nearcast.routing.orders import TABLE
@@ -42,9 +41,12 @@ def survey_by(held: list[pa.RecordBatch]) -> list[RegionSurvey]:
 
 def move(cluster: Cluster, table: GridTable, now: int) -> Moved:
     """Let `table` hold from now on, and move what it puts elsewhere."""
+    return move_by(cluster, pack(table), now)
+
+
+def move_by(cluster: Cluster, data: bytes, now: int) -> Moved:
+    """The same with a table of any router, as bytes."""
     router = cluster.dispatcher.router
-    assert isinstance(router, GridRouter)
-    data = pack(table)
     m = len(cluster.workers)
     moved = Moved(0, 0, np.zeros(m), np.zeros(m))
     sent: list[dict[int, Parcel]] = []
@@ -65,6 +67,6 @@ def move(cluster: Cluster, table: GridTable, now: int) -> Moved:
                     came = from_bytes(parcels[w].controls, REGIONS)
                     index.apply(came, np.zeros(came.num_rows, np.int32))
             index.close()
-    following = type(router)(m, data)
+    following = router.with_table(data)
     cluster.dispatcher.replaced(following, lambda: join(survey_by(held_by(cluster, now))))
     return moved

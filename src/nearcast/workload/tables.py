@@ -55,7 +55,7 @@ def subscribe_rows(
         op=pa.array(np.full(n, SUBSCRIBE, np.uint8)),
         time=pa.array(times),
         flags=pa.array(flags),
-        id=_numbered("s", np.arange(first, first + n)),
+        id=numbered("s", np.arange(first, first + n)),
         program=list_column(offsets_of(counts + either), programs, _WORDS),
         cover=list_column(covered, words[at], _WORDS),
         region=list_column(np.arange(0, 4 * n + 1, 4), queried.bbox.ravel(), _REALS),
@@ -88,7 +88,7 @@ def publish_rows(corpus: Corpus, objects: Objects, first: int, times: Longs) -> 
             pa.array(times),
             pa.array(objects.lon),
             pa.array(objects.lat),
-            _numbered("o", np.arange(first, first + len(objects))),
+            numbered("o", np.arange(first, first + len(objects))),
             list_column(objects.offsets, words, OBJECTS.field("words").type),
         ],
         schema=OBJECTS,
@@ -101,6 +101,7 @@ def controls(n: int, **columns: pa.Array) -> pa.RecordBatch:
     return filled_up(pa.RecordBatch.from_pydict(given), REGIONS)
 
 
-def _numbered(prefix: str, numbers: Longs) -> pa.Array:
+def numbered(prefix: str, numbers: Longs) -> pa.Array:
+    """Ids: the prefix with each number."""
     names = pc.binary_join_element_wise(prefix, pa.array(numbers).cast(pa.string()), "")
     return names.cast(pa.large_string()).cast(pa.large_binary())
