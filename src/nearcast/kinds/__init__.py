@@ -1,7 +1,8 @@
 """The kinds of query: `KINDS` is the registry. A new kind is a folder here and a line below.
 
 - `range`: every object inside a region that satisfies a condition on words;
-- `knn`: the k nearest objects that satisfy one.
+- `knn`: the k nearest objects that satisfy one;
+- `terms`: the k keywords that most objects of a region hold, every so often.
 
 A run may also use kinds of other packages (`RunOptions.plugins`): modules with a list `KINDS`.
 """
@@ -15,11 +16,12 @@ from functools import lru_cache
 from nearcast.kinds.base import Event, Examples, Kind, Needs, Story
 from nearcast.kinds.knn import Knn
 from nearcast.kinds.range import Range
+from nearcast.kinds.terms import Terms
 from nearcast.model.errors import NearcastError
 
 __all__ = ["KINDS", "Event", "Examples", "Kind", "Needs", "Story", "kinds_of"]
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (Range(), Knn())}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (Range(), Knn(), Terms())}
 
 
 def kinds_of(plugins: Iterable[str], only: Iterable[str] = ()) -> Mapping[str, Kind]:

@@ -10,12 +10,14 @@ from nearcast.kinds import KINDS, Kind
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order, replay
+from nearcast.testing.reading import read_time
 
 __all__ = [
     "Notes",
     "all_kinds",
     "assert_same_story",
     "busy_log",
+    "names_objects",
     "publish",
     "query_for",
     "subscribe",
@@ -55,6 +57,11 @@ def wanted(log: list[Any], kind: Kind, space: Space, order: Order = "time") -> N
     return replay(log, space, order, kinds=all_kinds(kind)).of(kind.name)
 
 
+def names_objects(kind: Kind) -> bool:
+    """Whether it reports single objects; otherwise only the oracle says how often it reports."""
+    return not any(event.field for event in kind.events)
+
+
 def query_for(kind: Kind, **fields: Any) -> dict[str, Any]:
     """A query that every object of the hand-made logs satisfies."""
     return {**kind.examples.everything, **fields}
@@ -81,9 +88,11 @@ def busy_log(seed: int, space: Space, events: int, late: float, **options: Any) 
     Without them a short log may hold no result at all, and a check of it would prove nothing.
     """
     kinds: Mapping[str, Kind] = options.get("kinds", KINDS)
-    first = [
-        subscribe(f"busy {name} {n}", -100, query)
+    queries = [
+        (f"busy {name} {n}", query)
         for name, kind in kinds.items()
         for n, query in enumerate(kind.examples.busy(space))
     ]
-    return first + random_log(seed, space, events - len(first), late, **options)
+    log = random_log(seed, space, events - len(queries), late, **options)
+    start = min((read_time(event["time"]) for event in log), default=0) - 100
+    return [subscribe(name, start, query) for name, query in queries] + log

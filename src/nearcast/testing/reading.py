@@ -113,11 +113,15 @@ def _subscribe(raw: dict[str, Any], space: Space, kinds: Mapping[str, Kind]) -> 
     if raw.get("last") is not None:
         raise Invalid("last: is not supported yet")
     expires = raw.get("expires")
+    query = field(raw, "query", dict)
+    kind, standing = _query(query, space, kinds)
+    for name in getattr(kind.query, "only_standing", ()):  # asks may lack them
+        count(query, name)
     return Subscribe(
         field(raw, "id", str),
         read_time(raw.get("time")),
         None if expires is None else read_time(expires),
-        _query(field(raw, "query", dict), space, kinds),
+        (kind, standing),
         optional(raw, "owner", str),
         optional(raw, "meta", dict),
     )

@@ -318,11 +318,11 @@ class ShardStep:
         """Parts of answers of one kind; those `beyond` what is retained, from the archive."""
         parts = [b""] * asks.num_rows
         recent, older = np.flatnonzero(~beyond), np.flatnonzero(beyond)
-        answers = self.settings.kinds[kind].answers
+        answers, shards = self.settings.kinds[kind].answers, self.settings.shards
         assert answers is not None
         if len(recent):
             assert past is not None
-            found = answers.search(past.store, asks.take(pa.array(recent)), before[recent])
+            found = answers.search(past.store, asks.take(pa.array(recent)), before[recent], shards)
             for row, part in zip(recent.tolist(), found, strict=True):
                 parts[row] = part
         if len(older):
@@ -330,7 +330,7 @@ class ShardStep:
             store = archived_objects(
                 self.settings, shard, table, answers.places(table), manifest.ranked, own
             )
-            found = answers.search(store, table, before[older])
+            found = answers.search(store, table, before[older], shards)
             for row, part in zip(older.tolist(), found, strict=True):
                 parts[row] = part
         return parts

@@ -1,0 +1,105 @@
+"""`terms`: the k keywords that most objects of a region hold, every so often (docs/spec.md, 4)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import msgspec
+import pyarrow as pa
+
+from nearcast.kernels.hashing import word_hash
+from nearcast.kernels.slots import REGION_CODE
+from nearcast.kinds.base import Event, Examples, Kind, Needs
+from nearcast.kinds.regions import region_columns
+from nearcast.kinds.terms.answers import MostHeldWords
+from nearcast.kinds.terms.definition import MostHeld
+from nearcast.kinds.terms.examples import EXAMPLES
+from nearcast.model import reading
+from nearcast.model.errors import Invalid
+from nearcast.model.region import decode, region_from_json
+from nearcast.model.space import Space
+from nearcast.model.words import normalise
+from nearcast.wire.programs import expression_of
+from nearcast.wire.shapes import Count
+from nearcast.wire.tables import CONTROLS, REGION_COLUMNS
+
+__all__ = ["Terms", "TermsQuery"]
+
+_TIMES = pa.large_list(pa.field("item", pa.int64(), nullable=False))
+_TEXTS = pa.large_list(pa.field("item", pa.string(), nullable=False))
+
+
+class TermsQuery(msgspec.Struct, tag_field="kind", tag="terms"):
+    """A `terms` query in JSON."""
+
+    region: dict[str, Any]
+    k: Count
+    window: Count
+    every: Count
+    where: str | None = None
+    exclude: list[str] | None = None
+
+    only_standing: ClassVar[tuple[str, ...]] = ("window", "every")
+
+
+class Terms(Kind):
+    """The keywords that most objects of a region hold."""
+
+    name = "terms"
+    number = 3
+    query = TermsQuery
+    columns = pa.schema(
+        [
+            *REGION_COLUMNS,
+            ("k", pa.int64()),
+            ("window", pa.int64()),
+            ("every", pa.int64()),
+            ("exclude", CONTROLS.field("program").type),  # words that do not count
+        ]
+    )
+    results = pa.schema(
+        [
+            ("due", pa.int64()),
+            ("times", _TIMES),
+            ("sizes", _TIMES),
+            ("words", pa.list_(pa.string())),
+        ]
+    )
+    events = (Event("terms", field="terms"),)
+    needs = Needs.TEXTS
+    after_objects = True
+    answers = MostHeldWords()
+    routers: ClassVar[dict[str, str]] = {"broadcast": "scan", "hash": "scan", "random": "scan"}
+    default = "hash+scan"
+    reason = "there is no other index"
+    examples: ClassVar[Examples] = EXAMPLES
+
+    def compile(self, query: Any, space: Space) -> tuple[int, tuple[Any, ...]]:
+        """(the code of the region; the region, k, window, every and excluded words)."""
+        code, region = region_columns(query.region, space)
+        exclude = sorted({word_hash(word) for word in _excluded(query.exclude or [])})
+        return code, (*region, query.k, query.window or 0, query.every or 0, exclude)
+
+    def standing(self, row: dict[str, Any], space: Space) -> MostHeld:
+        """From a row of its table."""
+        region = decode(row["flags"] & REGION_CODE, row["region"])
+        where, exclude = expression_of(row["program"]), frozenset(row["exclude"])
+        return MostHeld(space, region, where, row["k"], exclude, row["window"], row["every"])
+
+    def read(self, query: dict[str, Any], space: Space) -> MostHeld:
+        """From JSON; `window` and `every` may be missing (in asks)."""
+        region = region_from_json(space, reading.field(query, "region", dict))
+        exclude = reading.optional(query, "exclude", list) or []
+        if not all(isinstance(entry, str) for entry in exclude):
+            raise Invalid("query.exclude: every entry must be a string")
+        window, every = (
+            0 if query.get(name) is None else reading.count(query, name)
+            for name in TermsQuery.only_standing
+        )
+        k = reading.count(query, "k")
+        return MostHeld(space, region, reading.where(query), k, _excluded(exclude), window, every)
+
+
+def _excluded(entries: list[str]) -> frozenset[str]:
+    """Entries as keywords; those that are blank mean nothing."""
+    return frozenset(word for entry in entries if (word := normalise(entry)))
