@@ -66,7 +66,7 @@ BUILT_IN = {"range"}  # Python's own
 def test_no_other_code_names_a_kind() -> None:
     files = [p for p in SOURCE.rglob("*.py") if p.relative_to(SOURCE).parts[0] not in MAY]
     assert len(files) > 100
-    found = []
+    found: list[str] = []
     for path in sorted(files):
         folder = path.relative_to(SOURCE).parts[0]
         found += places(path, {k for k in KINDS if folder not in OF_PAPERS.get(k, ())})
