@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,9 @@ from nearcast.kinds import KINDS, Kind
 from nearcast.kinds.base import MakeIndex
 from nearcast.model.space import Space
 from nearcast.model.standing import Needs
+from nearcast.objects.base import STORED, ObjectStore, Slicing
+from nearcast.objects.curve.store import Curve
+from nearcast.objects.tables import read_table
 from nearcast.testing.oracle import Order
 from nearcast.wire.carried import Carried, carried_by
 from nearcast.wire.changes import Changes
@@ -39,6 +42,24 @@ Event = dict[str, Any] | str
 _CONTROL, _OBJECT = 0, 1
 
 
+@dataclass(slots=True)
+class Past:
+    """The objects of a planned log, for kinds that keep objects (`Kind.keeps`)."""
+
+    store: ObjectStore
+    tables: list[pa.RecordBatch] = field(default_factory=list)  # STORED, by batch
+    added: int = 0
+
+    def up_to(self, batch: int) -> ObjectStore:
+        """The store with the objects of all batches up to this one, perhaps of later ones."""
+        while self.added <= batch:
+            table = self.tables[self.added]
+            if table.num_rows:
+                self.store.add(*read_table(table))
+            self.added += 1
+        return self.store
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """What an index is given at once."""
@@ -51,6 +72,8 @@ class Batch:
     now: int
     settled: int
     """No event of a later batch, and nothing untold, is earlier: what `compact` may be given."""
+    number: int = 0
+    past: Past | None = None
 
 
 def kind_of(kind: str | Kind) -> Kind:
@@ -87,7 +110,10 @@ def plan(
     ends = sorted({c for c in cuts if 0 < c < len(sequence)} | {len(sequence)})
     times = [numbers(controls["time"]), numbers(decoded.objects["time"])]
     whens = [int(times[table][row]) for *_, table, row in sequence]
-    batches = []
+    batches: list[Batch] = []
+    past = (
+        Past(Curve(space, Memory(), Slicing(delta_ms=20, least=8, most=64))) if kind.keeps else None
+    )
     ranks = np.empty(decoded.objects.num_rows, np.int64)
     ranks[[row for *_, table, row in sequence if table == _OBJECT]] = np.arange(len(ranks))
     first = 0
@@ -106,9 +132,24 @@ def plan(
         before = np.array([max(whens[:n], default=-FOREVER) for n in range(first, end)], np.int64)
         if order == "time":
             before[:] = -FOREVER
-        batches.append(_batch(controls, decoded, ranks, rows, clocks, before, now, settled))
+        batch = _batch(controls, decoded, ranks, rows, clocks, before, now, settled)
+        if past is not None:
+            objects = [row for table, row in rows if table == _OBJECT]
+            past.tables.append(
+                _stored(decoded.objects.take(pa.array(objects, pa.int64())), ranks, objects)
+            )
+            batch = replace(batch, number=len(batches), past=past)
+        batches.append(batch)
         first = end
     return batches
+
+
+def _stored(objects: pa.RecordBatch, ranks: NDArray[np.int64], rows: list[int]) -> pa.RecordBatch:
+    """STORED of some objects, in object order, without their fields."""
+    none = pa.repeat(pa.scalar(b"", pa.large_binary()), len(rows))
+    given = {"rank": pa.array(ranks[rows]), "text": none, "keywords": none}
+    columns = [given[f.name] if f.name in given else objects[f.name] for f in STORED]
+    return pa.RecordBatch.from_arrays(columns, schema=STORED)
 
 
 def _keys(table: pa.RecordBatch, place: int, order: Order) -> list[tuple[int, ...]]:
@@ -153,6 +194,8 @@ def step(index: LocalIndex, batch: Batch) -> Changes:
     """Apply and match one batch; the caller closes it."""
     index.apply(batch.controls, batch.at)
     index.carry(batch.carried)
+    if batch.past is not None:
+        index.past = batch.past.up_to(batch.number)
     return index.match(batch.objects, batch.clock, batch.now)
 
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import msgspec
-import pyarrow as pa
 
+from nearcast.index.base import LocalIndex
+from nearcast.index.scan import Scan
 from nearcast.kernels.hashing import word_hash
 from nearcast.kernels.slots import REGION_CODE
-from nearcast.kinds.base import Event, Examples, Kind, Needs
+from nearcast.kinds.base import Event, Examples, Kind, MakeIndex, Needs
 from nearcast.kinds.regions import region_columns
 from nearcast.kinds.terms.answers import MostHeldWords
 from nearcast.kinds.terms.definition import MostHeld
 from nearcast.kinds.terms.examples import EXAMPLES
+from nearcast.kinds.terms.rows import COLUMNS, RESULTS
+from nearcast.kinds.terms.tables import Tables
 from nearcast.model import reading
 from nearcast.model.errors import Invalid
 from nearcast.model.region import decode, region_from_json
@@ -21,12 +24,8 @@ from nearcast.model.space import Space
 from nearcast.model.words import normalise
 from nearcast.wire.programs import expression_of
 from nearcast.wire.shapes import Count
-from nearcast.wire.tables import CONTROLS, REGION_COLUMNS
 
 __all__ = ["Terms", "TermsQuery"]
-
-_TIMES = pa.large_list(pa.field("item", pa.int64(), nullable=False))
-_TEXTS = pa.large_list(pa.field("item", pa.string(), nullable=False))
 
 
 class TermsQuery(msgspec.Struct, tag_field="kind", tag="terms"):
@@ -48,31 +47,29 @@ class Terms(Kind):
     name = "terms"
     number = 3
     query = TermsQuery
-    columns = pa.schema(
-        [
-            *REGION_COLUMNS,
-            ("k", pa.int64()),
-            ("window", pa.int64()),
-            ("every", pa.int64()),
-            ("exclude", CONTROLS.field("program").type),  # words that do not count
-        ]
-    )
-    results = pa.schema(
-        [
-            ("due", pa.int64()),
-            ("times", _TIMES),
-            ("sizes", _TIMES),
-            ("words", pa.list_(pa.string())),
-        ]
-    )
+    columns = COLUMNS
+    results = RESULTS
     events = (Event("terms", field="terms"),)
-    needs = Needs.TEXTS
+    needs = Needs.TEXTS | Needs.COUNTS | Needs.RANK
+    keeps = True
     after_objects = True
     answers = MostHeldWords()
-    routers: ClassVar[dict[str, str]] = {"broadcast": "scan", "hash": "scan", "random": "scan"}
-    default = "hash+scan"
-    reason = "there is no other index"
+    routers: ClassVar[dict[str, str]] = {
+        "broadcast": "scan",
+        "hash": "tables",
+        "random": "tables",
+    }
+    default = "hash+tables"
+    reason = "nothing is done for an object, and a moment reads what it counts"
     examples: ClassVar[Examples] = EXAMPLES
+
+    def index_classes(self) -> list[type[LocalIndex]]:
+        """The scan, and what only this kind has."""
+        return [Scan, Tables]
+
+    def index(self, name: str) -> MakeIndex:
+        """What makes the index of that name."""
+        return Tables if name == Tables.name else super().index(name)
 
     def compile(self, query: Any, space: Space) -> tuple[int, tuple[Any, ...]]:
         """(the code of the region; the region, k, window, every and excluded words)."""
