@@ -120,12 +120,19 @@ _OF_QUERIES = {
     "where": "condition on keywords (section 2); without one, or an empty one: always true",
     "window": "milliseconds; only objects younger than that are in the result",
 }
+_OF_TERMS = {
+    "k": "how many keywords are reported, at most",
+    "window": "milliseconds; objects with `t - window < time <= t` count at a moment t",
+    "every": "milliseconds from one moment to the next; the first comes `every` after `time`",
+    "exclude": "keywords that do not count, normalised as those of objects are",
+}
 _OF_NOTIFICATIONS = {
     "id": "the subscription",
-    "event": "`match`, `enter` or `leave`",
-    "object": "id of the object",
+    "event": "`match`, `enter`, `leave` or `terms`",
+    "object": "id of the object; not with `terms`",
     "time": "of the object or moment that caused it, epoch milliseconds",
     "distance": "only with `enter` of a `knn`: metres, or units of the plane",
+    "terms": "only with `terms`: list of [keyword, count], in Parquet as JSON text",
     "owner": "of the subscription, if it has one",
     "meta": "of the subscription, if it has one; in Parquet as JSON text",
 }
@@ -155,7 +162,9 @@ _OF_SUMMARY = {
 def events() -> str:
     """Fields of events."""
     head = ["field", "type", "needed", "meaning"]
-    parts = [(s, comments(s)) for s in EVENTS] + [(q, _OF_QUERIES) for q in QUERIES]
+    parts = [(s, comments(s)) for s in EVENTS] + [
+        (q, _OF_QUERIES | (_OF_TERMS if "every" in q.__struct_fields__ else {})) for q in QUERIES
+    ]
     return "\n".join(
         f"{inspect.getdoc(shape)}\n\n{table(head, _fields(shape, said))}" for shape, said in parts
     )
