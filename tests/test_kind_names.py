@@ -15,6 +15,8 @@ SOURCE = Path(__file__).parents[1] / "src" / "nearcast"
 # Kinds themselves, and what makes logs of certain kinds.
 MAY = ("kinds", "workload", "demo")
 WORDS = re.compile(r"[A-Z]?[a-z]+")
+# A word of the papers, for what the rest of nearcast calls words.
+OF_PAPERS = {"terms": ("routing", "objects")}
 NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -68,7 +70,11 @@ BUILT_IN = {"range"}  # Python's own
 def test_no_other_code_names_a_kind() -> None:
     files = [p for p in SOURCE.rglob("*.py") if p.relative_to(SOURCE).parts[0] not in MAY]
     assert len(files) > 100
-    assert [place for path in sorted(files) for place in places(path, set(KINDS))] == []
+    found: list[str] = []
+    for path in sorted(files):
+        folder = path.relative_to(SOURCE).parts[0]
+        found += places(path, {k for k in KINDS if folder not in OF_PAPERS.get(k, ())})
+    assert found == []
 
 
 @pytest.mark.parametrize(

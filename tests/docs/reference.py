@@ -118,7 +118,7 @@ def _fields(shape: type[msgspec.Struct], said: dict[str, str]) -> Rows:
 EVENTS = (shapes.PublishShape, shapes.SubscribeShape, shapes.UnsubscribeShape, shapes.AskShape)
 QUERIES = tuple(kind.query for kind in KINDS.values())
 NOTIFICATIONS = notifications_schema(KINDS)
-ANSWERS = answers_schema()
+ANSWERS = answers_schema(KINDS)
 _OF_QUERIES = {
     "region": "`bbox`, `circle`, or a GeoJSON `Polygon` or `MultiPolygon`; edges belong to it",
     "at": "the place that distances are measured from",
@@ -129,13 +129,20 @@ _OF_QUERIES = {
     "alpha": "how much nearness weighs in a score, from 0 to 1; the words weigh the rest",
     "maxdist": "how far away nearness is 0; without it that of the run (section 4)",
 }
+_OF_TERMS = {
+    "k": "how many keywords are reported, at most",
+    "window": "milliseconds; objects with `t - window < time <= t` count at a moment t",
+    "every": "milliseconds from one moment to the next; the first comes `every` after `time`",
+    "exclude": "keywords that do not count, normalised as those of objects are",
+}
 _OF_NOTIFICATIONS = {
     "id": "the subscription",
-    "event": "`match`, `enter` or `leave`",
-    "object": "id of the object",
+    "event": "`match`, `enter`, `leave` or `terms`",
+    "object": "id of the object; not with `terms`",
     "time": "of the object or moment that caused it, epoch milliseconds",
     "distance": "only with `enter` of a `knn`: metres, or units of the plane",
     "score": "only with `enter` of a `topk`: from 0 to 1",
+    "terms": "only with `terms`: list of [keyword, count], in Parquet as JSON text",
     "owner": "of the subscription, if it has one",
     "meta": "of the subscription, if it has one; in Parquet as JSON text",
 }
@@ -145,6 +152,7 @@ _OF_ANSWERS = {
     "time": "of the ask, epoch milliseconds",
     "objects": "what it found, in the order of section 5: `id` and value of each, and the `fields` "
     "of the ask; in Parquet as JSON text",
+    "terms": "only of `terms`: list of [keyword, count], in Parquet as JSON text",
 }
 _OF_REJECTS = {
     "file": "the log, as it was named",
@@ -172,7 +180,9 @@ _OF_SUMMARY = {
 def events() -> str:
     """Fields of events."""
     head = ["field", "type", "needed", "meaning"]
-    parts = [(s, comments(s)) for s in EVENTS] + [(q, _OF_QUERIES) for q in QUERIES]
+    parts = [(s, comments(s)) for s in EVENTS] + [
+        (q, _OF_QUERIES | (_OF_TERMS if "every" in q.__struct_fields__ else {})) for q in QUERIES
+    ]
     return "\n".join(
         f"{inspect.getdoc(shape)}\n\n{table(head, _fields(shape, said))}" for shape, said in parts
     )

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HERE = re.compile(r"^cat > (\S+) <<'EOF'\n(.*?)^EOF\n", re.MULTILINE | re.DOTALL)
-PAGES = ("guide", "knn", "range", "topk", "archive", "strategies", "balance", "papers/dkm-sks")
+PAGES = (
+    "guide", "knn", "topk", "terms", "range", "archive", "strategies", "balance", "papers/dkm-sks",
+)  # fmt: skip
 PATIENCE = 240  # seconds; far more than any of them takes
 
 

@@ -180,7 +180,9 @@ def reported(out: Path) -> Counter[str]:
 
 def _from_columns(row: Json) -> Json:
     row = {k: v for k, v in row.items() if v is not None}
-    return row | {name: json.loads(row[name]) for name in ("meta", "objects") if name in row}
+    return row | {
+        name: json.loads(row[name]) for name in ("meta", "objects", "terms") if name in row
+    }
 
 
 def as_text(row: Json) -> str:

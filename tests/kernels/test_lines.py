@@ -9,12 +9,13 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nearcast.kernels.lines import Lines, phrases, size, write
+from nearcast.kernels.lines import Lines, bodies, phrases, size, write
 from nearcast.wire.subscriptions import json_body
 
 quick = settings(max_examples=30)
 
-EVENTS = ("match", "enter", "leave")  # the second carries a value
+EVENTS = ("match", "enter", "leave", "says")  # the second carries a value
+FIELDS = {"says": "what"}  # has it instead of an object, as JSON
 VALUES = ("distance", "score", "")
 Note = tuple[str, int, str, int, float, str | None]  # id, event, object, time, value, owner
 
@@ -25,7 +26,7 @@ times = st.one_of(
 )
 notes = st.tuples(
     texts,
-    st.integers(0, 2),
+    st.integers(0, 3),
     texts,
     times,
     st.floats(0, allow_infinity=False),
@@ -49,11 +50,12 @@ def rendered(reported: list[Note], value: str = "distance") -> bytes:
     ids = [json_body(n[0]) for n in reported]
     tails = [b"" if n[5] is None else b',"owner":' + json.dumps(n[5]).encode() for n in reported]
     text, starts, _ = places([i + t for i, t in zip(ids, tails, strict=True)], b"##")
-    names, name_starts, name_lengths = places([json_body(n[2]) for n in reported], b"#")
+    said = [json.dumps([n[2]]).encode() if n[1] == 3 else json_body(n[2]) for n in reported]
+    names, name_starts, name_lengths = places(said, b"#")
     numbers = [repr(n[4]).encode() if n[1] == 1 else b"" for n in reported]
     lines = Lines(
         np.array([n[1] for n in reported], np.uint8),
-        *phrases(EVENTS),
+        *phrases((event, FIELDS.get(event, "")) for event in EVENTS),
         np.array([n[3] for n in reported], np.int64),
         text,
         starts,
@@ -62,6 +64,7 @@ def rendered(reported: list[Note], value: str = "distance") -> bytes:
         names,
         name_starts,
         name_lengths,
+        *bodies(FIELDS.get(event, "") for event in EVENTS),
         np.frombuffer(f',"{value}":'.encode(), np.uint8),
         np.frombuffer(b"".join(numbers), np.uint8),
         np.cumsum([0, *(len(n) for n in numbers)]).astype(np.int64),
@@ -77,6 +80,8 @@ def rendered(reported: list[Note], value: str = "distance") -> bytes:
 def wanted(note: Note, value: str = "distance") -> dict[str, Any]:
     id_, event, name, time, number, owner = note
     row: dict[str, Any] = {"id": id_, "event": EVENTS[event], "object": name, "time": time}
+    if event == 3:
+        row = {"id": id_, "event": EVENTS[event], "time": time, "what": [name]}
     if event == 1:
         row[value] = number
     return row | ({} if owner is None else {"owner": owner})
@@ -94,5 +99,6 @@ def test_lines_are_the_json_of_the_notifications(reported: list[Note], value: st
 
 def test_lines_have_no_spaces_and_keep_the_order_of_the_fields() -> None:
     reported: list[Note] = [("s", 0, "o", -7, 0.0, None), ("s", 1, "o", 10, 6671.7, "me")]
+    reported.append(("s", 3, "o", 8, 0.0, "me"))
     plain = [json.dumps(wanted(n), separators=(",", ":")) for n in reported]
     assert rendered(reported).decode() == "".join(f"{line}\n" for line in plain)

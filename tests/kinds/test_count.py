@@ -70,7 +70,7 @@ def test_its_value_has_a_column_of_its_own(tmp_path: Path, memory: Path) -> None
     files = sorted((run.out / "notifications").iterdir())
     tables = [pq.read_table(path) for path in files]
     assert tables[0].column_names == [
-        "id", "event", "object", "time", "distance", "count", "owner", "meta"
+        "id", "event", "object", "time", "distance", "score", "count", "terms", "owner", "meta"
     ]  # fmt: skip
     rows = [row for table in tables for row in table.to_pylist()]
     assert {row["count"] is not None for row in rows if row["event"] == "reached"} == {True}
@@ -102,7 +102,10 @@ def test_without_the_plugin_it_is_unknown(tmp_path: Path, memory: Path) -> None:
     run.feed([{"op": "subscribe", "id": "s", "time": 0, "query": Count.examples.everything}], 10)
     run.finish()
     (path,) = (run.out / "rejected").iterdir()
-    assert json.loads(path.read_text())["reason"] == "query.kind: unknown 'count'; use range or knn"
+    assert (
+        json.loads(path.read_text())["reason"]
+        == "query.kind: unknown 'count'; use range, knn or terms"
+    )
 
 
 def test_modules_without_kinds_and_names_that_are_taken_are_refused() -> None:

@@ -117,8 +117,9 @@ CASES = [
 def read(row: Json) -> Json:
     """A notification as both forms can say it: JSON has no infinity."""
     row = {k: v for k, v in row.items() if v is not None}
-    if isinstance(row.get("meta"), str):
-        row["meta"] = json.loads(row["meta"])
+    for name in ("meta", "terms"):
+        if isinstance(row.get(name), str):
+            row[name] = json.loads(row[name])
     if row["event"] == "enter" and row.get("distance", math.inf) == math.inf:
         row["distance"] = math.inf
     return row

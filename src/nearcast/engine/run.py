@@ -132,7 +132,7 @@ class Run:
         columns = list(notifications_schema(self.settings.kinds))
         if self.settings.stores:
             names = {f.name for f in columns}
-            columns += [f for f in answers_schema() if f.name not in names]
+            columns += [f for f in answers_schema(self.settings.kinds) if f.name not in names]
         schema = ", ".join(f"{f.name} {fields[str(f.type)]}" for f in columns)
         reader = self._spark.readStream.schema(schema)
         format_ = "json" if self.settings.format == "jsonl" else "parquet"

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -46,6 +47,10 @@ class Defined(Protocol):
     def window(self) -> Window | None:
         """The window of the run, if all of its objects count."""
 
+    @property
+    def after_objects(self) -> bool:
+        """Whether its moments come after the objects of their time."""
+
     def standing(self, row: dict[str, Any], space: Space) -> Standing:
         """A subscription of a row of `schema`."""
 
@@ -78,9 +83,9 @@ class Sub:
         begun = self.start < end if whole else self.start <= time
         return self.live and i >= self.born and begun and until < end
 
-    def lives_at(self, moment: int) -> bool:
-        """Whether it reports what happens at a moment that has passed."""
-        end = next((old for _, clock, old in self.ends if moment <= clock), self.end)
+    def lives_at(self, moment: int, passed: int) -> bool:
+        """Whether it reports what happens at a moment that has passed; see `Scan._pass_time`."""
+        end = next((old for _, clock, old in self.ends if passed <= clock), self.end)
         return self.live and moment < end
 
 
@@ -97,6 +102,7 @@ class Scan(LocalIndex):
     def __init__(self, kind: Defined, space: Space, storage: Storage) -> None:
         self.kind = kind
         self.controls, self.results = kind.schema, kind.results_schema
+        self._fields = any(event.field for event in kind.events)
         self._codes = {event.name: code for code, event in enumerate(kind.events)}
         self._carried = Carried()
         self._whole = kind.window is not None
@@ -149,7 +155,9 @@ class Scan(LocalIndex):
                 self._latest.pop(row["id"], None)
 
     def _sub(self, row: dict[str, Any], before: int) -> Sub:
-        return Sub(row, self.kind.standing(row, self.space), row["time"], row["end"], before)
+        standing = self.kind.standing(row, self.space)
+        standing.starts(row["time"])
+        return Sub(row, standing, row["time"], row["end"], before)
 
     def drop(self, slots: NDArray[np.int64]) -> None:
         for slot in slots.tolist():
@@ -171,9 +179,10 @@ class Scan(LocalIndex):
             o, until = _seen(objects, self._carried, row, int(clock[i])), int(objects.until[row])
             self._begin(i, past, clock, o.rank, found)
             for slot, sub in enumerate(self._subs):
-                self._pass_time(slot, sub, o.now, clock, found)
-                if self._whole and i >= sub.born:
-                    self._push(slot, sub, i, o, until, found)
+                if i >= sub.born:
+                    self._pass_time(slot, sub, o.now - self.kind.after_objects, clock, found)
+                    if self._whole:
+                        self._push(slot, sub, i, o, until, found)
                 if sub.sees(i, o.time, until, self._whole) and sub.standing.matches(o):
                     found += [(i, slot, change) for change in sub.standing.offer(o)]
                     sub.changed = True
@@ -183,16 +192,22 @@ class Scan(LocalIndex):
         pairs = len(objects.order) * len(self._subs)
         return self._changes(found, Work(pairs, 0, pairs))
 
-    @staticmethod
     def _pass_time(
-        slot: int, sub: Sub, now: int, clock: NDArray[np.int64], found: list[Row]
+        self, slot: int, sub: Sub, now: int, clock: NDArray[np.int64], found: list[Row]
     ) -> None:
-        """Moments up to `now` at which time alone changes the result."""
+        """Moments up to `now` at which time alone changes the result.
+
+        One that comes after the objects of its time has passed when the clock shows more.
+        """
+        after = self.kind.after_objects
+        last = max([sub.end, *(end for _, _, end in sub.ends)])
         while (moment := sub.standing.next_moment()) <= now:
+            if after and moment >= last:
+                return  # nothing of it matters any more
             changes = list(sub.standing.pass_moment(moment))
             sub.changed = True
-            if sub.lives_at(moment):
-                i = bisect_left(clock.tolist(), moment)
+            if sub.lives_at(moment, moment + after):
+                i = max(bisect_left(clock.tolist(), moment + after), sub.born)
                 found += [(i, slot, change) for change in changes]
 
     # -- windows of the run ------------------------------------------------------------------
@@ -244,6 +259,8 @@ class Scan(LocalIndex):
     def _changes(self, found: list[Row], work: Work) -> Changes:
         """Columns; what time did comes before the first object that is not earlier."""
         names = {id(c.object): c.object for _, _, c in found}
+        if self._fields:
+            names = {key: msgspec.json.encode(o) for key, o in names.items()}
         ends = np.cumsum([len(name) for name in names.values()], dtype=np.int64)
         place = {
             key: int(end) - len(name) for (key, name), end in zip(names.items(), ends, strict=True)
@@ -255,7 +272,7 @@ class Scan(LocalIndex):
             np.array([c.time for _, _, c in found], np.int64),
             np.array([c.value or 0.0 for _, _, c in found], np.float64),
             np.array([place[id(c.object)] for _, _, c in found], np.int64),
-            np.array([len(c.object) for _, _, c in found], np.int64),
+            np.array([len(names[id(c.object)]) for _, _, c in found], np.int64),
             np.frombuffer(b"".join(names.values()), np.uint8),
             work,
         )

@@ -29,6 +29,9 @@ class Lines(NamedTuple):
     names: Bytes  # of objects
     name_starts: Places
     name_lengths: Places
+    bodies: Bytes  # per event, in blocks: `,"…":` if the name is no id and stands behind the time
+    body_starts: Places
+    body_lengths: Places
     value: Bytes  # `,"…":`, the name of the value that some events carry
     numbers: Bytes  # the values as JSON numbers; empty where there is none
     number_offsets: Places
@@ -41,9 +44,25 @@ _DIGITS = 20  # at most, of a time
 _BLOCK = 16  # bytes that one instruction copies
 
 
-def phrases(events: Iterable[str]) -> tuple[Bytes, Places, Places]:
-    """`","event":"…","object":"` of each event, in whole blocks; where each starts, its length."""
-    texts = [b'","event":"' + event.encode() + b'","object":"' for event in events]
+def phrases(events: Iterable[tuple[str, str]]) -> tuple[Bytes, Places, Places]:
+    """`","event":"…","object":"` of each event, in whole blocks; where each starts, its length.
+
+    Events are given with the field that stands in the place of `object`, behind the time, if any.
+    """
+    return _in_blocks(
+        [
+            b'","event":"' + name.encode() + (b"" if field else b'","object":"')
+            for name, field in events
+        ]
+    )
+
+
+def bodies(fields: Iterable[str]) -> tuple[Bytes, Places, Places]:
+    """`,"…":` of each event with such a field."""
+    return _in_blocks([f',"{field}":'.encode() if field else b"" for field in fields])
+
+
+def _in_blocks(texts: list[bytes]) -> tuple[Bytes, Places, Places]:
     blocks = [text + bytes(-len(text) % _BLOCK) for text in texts]
     starts = np.cumsum([0, *(len(block) for block in blocks[:-1])])
     return np.frombuffer(b"".join(blocks), np.uint8), starts, np.array([len(t) for t in texts])
@@ -85,6 +104,7 @@ def _integer(out: Bytes, top: int, value: int) -> int:
 def size(n: Lines) -> int:
     """How many bytes all lines take, at most."""
     fixed = len(_ID) + len(n.phrases) + len(_TIME) + len(n.value) + len(_END) + _DIGITS
+    fixed += len(n.bodies)
     total = len(n.event) * fixed + n.number_offsets[len(n.event)]
     for i in range(len(n.event)):
         total += n.id_lengths[i] + n.tail_lengths[i] + n.name_lengths[i]
@@ -100,9 +120,14 @@ def write(n: Lines, out: Bytes) -> int:
         top = _copy(out, top, n.text, n.id_starts[i], n.id_lengths[i])
         e = n.event[i]
         top = _copy_blocks(out, top, n.phrases, n.phrase_starts[e], n.phrase_lengths[e])
-        top = _copy(out, top, n.names, n.name_starts[i], n.name_lengths[i])
+        body = n.body_lengths[e]
+        if body == 0:
+            top = _copy(out, top, n.names, n.name_starts[i], n.name_lengths[i])
         top = _copy(out, top, _TIME, 0, len(_TIME))
         top = _integer(out, top, n.time[i])
+        if body > 0:
+            top = _copy_blocks(out, top, n.bodies, n.body_starts[e], body)
+            top = _copy(out, top, n.names, n.name_starts[i], n.name_lengths[i])
         length = n.number_offsets[i + 1] - n.number_offsets[i]
         if length > 0:
             top = _copy(out, top, n.value, 0, len(n.value))

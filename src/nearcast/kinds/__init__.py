@@ -2,7 +2,8 @@
 
 - `range`: every object inside a region that satisfies a condition on words;
 - `knn`: the k nearest objects that satisfy one;
-- `topk`: the k best objects of the run's window, by place and words.
+- `topk`: the k best objects of the run's window, by place and words;
+- `terms`: the k keywords that most objects of a region hold, every so often.
 
 A run may also use kinds of other packages (`RunOptions.plugins`): modules with a list `KINDS`.
 """
@@ -16,12 +17,13 @@ from functools import lru_cache
 from nearcast.kinds.base import Event, Examples, Kind, Needs, Story
 from nearcast.kinds.knn import Knn
 from nearcast.kinds.range import Range
+from nearcast.kinds.terms import Terms
 from nearcast.kinds.topk import Topk
 from nearcast.model.errors import NearcastError
 
 __all__ = ["KINDS", "Event", "Examples", "Kind", "Needs", "Story", "kinds_of"]
 
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (Range(), Knn(), Topk())}
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (Range(), Knn(), Topk(), Terms())}
 
 
 def kinds_of(plugins: Iterable[str], only: Iterable[str] = ()) -> Mapping[str, Kind]:

@@ -40,9 +40,14 @@ _ENCODE = msgspec.json.Encoder().encode
 class Answers(ABC):
     """How asks of a kind are answered."""
 
+    field = "objects"
+    """The field of an answer that holds it."""
+
     @abstractmethod
-    def search(self, store: ObjectStore, asks: pa.RecordBatch, before: Rows) -> list[bytes]:
-        """The part of one shard in the answer to each ask; objects of lower ranks than `before`."""
+    def search(
+        self, store: ObjectStore, asks: pa.RecordBatch, before: Rows, /, shards: int
+    ) -> list[bytes]:
+        """The part of one of `shards` in each answer; objects of lower ranks than `before`."""
 
     def places(self, asks: pa.RecordBatch) -> NDArray[np.float64] | None:
         """Boxes (minx, miny, maxx, maxy) that hold all objects asked for; None: anywhere."""
@@ -77,8 +82,11 @@ class _ObjectAnswers(Answers):
     def choose(self, ask: Ask, found: _Objects) -> Rows:
         """Which objects of all shards are in the answer, in its order."""
 
-    def search(self, store: ObjectStore, asks: pa.RecordBatch, before: Rows) -> list[bytes]:
+    def search(
+        self, store: ObjectStore, asks: pa.RecordBatch, before: Rows, /, shards: int
+    ) -> list[bytes]:
         """The best of the store."""
+        del shards  # the best of each part are enough
         found = self.find(store, asks, queries_of(asks, before))
         objects, fields = store.rows(found.handles), store.fields(found.handles)
         parts = []

@@ -58,11 +58,14 @@ class Places(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A hand-made log and what it must report, as (id, event, object, time)."""
+    """A hand-made log and what it must report, as (id, event, object, time).
+
+    Of an event with a field of its own (`Event.field`), what that holds stands for the object.
+    """
 
     name: str
     log: list[Json]
-    reported: list[tuple[str, str, str, int]]
+    reported: list[tuple[str, str, Any, int]]
     space: Space = Space.PLANAR
     cuts: tuple[Sequence[int], ...] = ((),)
     """Where the log is cut into batches, each of them tried."""
@@ -123,6 +126,12 @@ class Kind(ABC):
     """
     slicing: ClassVar[Slicing] = Slicing(most=1 << 18)
     """How what it keeps is cut: small slices, so that what is too old goes soon."""
+    after_objects: ClassVar[bool] = False
+    """Whether its moments come after the objects of their time, not before (SPEC section 4).
+
+    Such a moment has passed when an event of a greater time comes, or when a replay ends. Nothing
+    that its subscriptions hold matters any more at moments from their end on.
+    """
     answers: ClassVar[Answers | None] = None
     """How its asks are answered; None: it has no asks."""
     firsts: ClassVar[FirstResults | None] = None

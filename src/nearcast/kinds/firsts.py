@@ -52,8 +52,10 @@ class FirstResults(ABC):
     """Each shard reports what it finds, in object order, as the kind's first event."""
 
     @abstractmethod
-    def search(self, store: ObjectStore, lasts: pa.RecordBatch, before: Ranks) -> list[Past]:
-        """The part of one shard for each subscription; objects of lower ranks than `before`."""
+    def search(
+        self, store: ObjectStore, lasts: pa.RecordBatch, before: Ranks, /, shards: int
+    ) -> list[Past]:
+        """Objects of lower ranks than `before`, for each subscription: the part of one shard."""
 
     def places(self, lasts: pa.RecordBatch) -> NDArray[np.float64] | None:
         """Boxes (minx, miny, maxx, maxy) that hold all objects looked for; None: anywhere."""
@@ -80,8 +82,11 @@ class EachMatches(FirstResults):
 
     at_once = True
 
-    def search(self, store: ObjectStore, lasts: pa.RecordBatch, before: Ranks) -> list[Past]:
+    def search(
+        self, store: ObjectStore, lasts: pa.RecordBatch, before: Ranks, /, shards: int
+    ) -> list[Past]:
         """Inside the regions."""
+        del shards  # what is found does not depend on others
         none = np.zeros(lasts.num_rows, np.int64)
         found = store.within(queries_of(lasts, before), regions_of(lasts), none)
         query = np.repeat(np.arange(lasts.num_rows), np.diff(found.offsets))
@@ -96,12 +101,15 @@ class EachMatches(FirstResults):
 class NearestOfAll(FirstResults):
     """The k nearest; with a window also those that may move up when these have left."""
 
-    def search(self, store: ObjectStore, lasts: pa.RecordBatch, before: Ranks) -> list[Past]:
+    def search(
+        self, store: ObjectStore, lasts: pa.RecordBatch, before: Ranks, /, shards: int
+    ) -> list[Past]:
         """The k nearest of the store; with a window its k-skyband.
 
         This is found by looks at ever younger objects: what is no younger than the oldest of the
         k nearest, and not one of them, is too far away as long as they stay.
         """
+        del shards  # the best of each part are enough
         window, k = numbers(lasts["window"]), numbers(lasts["k"])
         after, time = numbers(lasts["after"]).copy(), numbers(lasts["time"])
         after = np.where(window > 0, np.maximum(after, time - window), after)

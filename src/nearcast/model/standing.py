@@ -58,6 +58,7 @@ class Change(NamedTuple):
 
     event: str
     object: Any
+    """Its id; or, of an event with a field of its own, what that reports, ready for JSON."""
     time: int
     value: float | None = None
 
@@ -68,6 +69,9 @@ class Standing(ABC):
     A caller of `begin`, `push`, `offer` or `pass_moment` must consume all that it returns: these
     may be generators.
     """
+
+    def starts(self, time: int) -> None:  # noqa: B027 -- to most it does not matter
+        """Called first: the time of the subscription."""
 
     @abstractmethod
     def matches(self, o: Seen) -> bool:
@@ -99,6 +103,10 @@ class Standing(ABC):
         `seen` are the objects of its period that match, in object order.
         """
         raise NotImplementedError(f"{type(self).__name__} answers no asks")
+
+    def summary(self, seen: Sequence[Seen], limit: int | None) -> Any:
+        """The answer to an ask, where that is no list of objects: see `answer`."""
+        raise NotImplementedError(f"{type(self).__name__} answers with objects")
 
     def next_moment(self) -> int:
         """When the passing of time changes the result next; FOREVER: it does not."""

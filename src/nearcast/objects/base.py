@@ -23,6 +23,7 @@ from nearcast.wire.tables import FOREVER, OBJECTS
 __all__ = [
     "NOT_SEALED",
     "NO_IDF",
+    "NO_RANKS",
     "STORED",
     "Centres",
     "Fields",
@@ -86,6 +87,9 @@ class Fields(NamedTuple):
     keyword_bytes: NDArray[np.uint8]
 
 
+NO_RANKS = np.empty(0, np.int64)
+
+
 class Queries(NamedTuple):
     """What all queries of a search have: when, and which words (see `kernels.program`)."""
 
@@ -97,6 +101,8 @@ class Queries(NamedTuple):
     cover_offsets: NDArray[np.int64]  # [q + 1]
     cover: NDArray[np.uint64]
     conjunction: NDArray[np.bool_]  # the program is words only, all of which must be there
+    from_rank: NDArray[np.int64] = NO_RANKS  # of objects with lower ranks, only those
+    early: NDArray[np.int64] = NO_RANKS  # with a time after this; none are given: as all others
 
 
 class Regions(NamedTuple):
@@ -234,13 +240,19 @@ class ObjectStore(ABC):
         k: NDArray[np.int64],
         exclude_offsets: NDArray[np.int64],
         exclude: NDArray[np.uint64],
+        in_order: bool = True,
     ) -> WordCounts:
         """The k words (without `exclude`) held by most matching objects, with all their ties.
 
         The texts of words decide ties, and the store has only hashes: so it gives all words whose
         count is at least the k-th count. k = 0 gives all words. Results of several shards add up
         exactly only with k = 0, because a word may be seldom on each shard and frequent on all.
+        Unless `in_order`, the words of a query may come in any order.
         """
+
+    @abstractmethod
+    def words(self) -> NDArray[np.uint64]:
+        """All words that objects hold, ascending."""
 
     @abstractmethod
     def rows(self, handles: NDArray[np.int64]) -> Objects:

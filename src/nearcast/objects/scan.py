@@ -125,8 +125,11 @@ def _matching(s: Slice, queries: Queries, q: int) -> Iterator[_Object]:
     if not s.index:
         s.index.extend(_objects(s))
     for o in s.index:
+        after = queries.after[q]
+        if len(queries.from_rank) and o.rank < queries.from_rank[q]:
+            after = queries.early[q]
         if (
-            queries.after[q] < o.time <= queries.until[q]
+            after < o.time <= queries.until[q]
             and o.rank < queries.before_rank[q]
             and evaluate(where, o.words)
         ):

@@ -78,7 +78,8 @@ class Searching(Sliced):
         entries = sorted(self._directory.entries, key=lambda e: -e.last_time)
         limits = np.array([(e.first_time, e.last_time, e.first_rank) for e in entries], np.int64)
         first, last, rank = limits.reshape(-1, 3, 1).transpose(1, 0, 2)
-        may = (q.after < last) & (q.until >= first) & (q.before_rank > rank)
+        after = np.minimum(q.after, q.early) if len(q.from_rank) else q.after
+        may = (after < last) & (q.until >= first) & (q.before_rank > rank)
         for i in np.flatnonzero(may.any(1)).tolist():
             entry = entries[i]
             which = np.flatnonzero(may[i] if floor is None else may[i] & (floor <= entry.last_time))
@@ -144,7 +145,9 @@ class CountsAll(Searching):
         k: NDArray[np.int64],
         exclude_offsets: NDArray[np.int64],
         exclude: NDArray[np.uint64],
+        in_order: bool = True,
     ) -> WordCounts:
+        del in_order  # they always are
         queries, regions = frozen_columns(queries), frozen_columns(regions)
         parts: list[Counted] = [NOTHING_COUNTED]
         examined = 0

@@ -143,6 +143,11 @@ class Sliced(ObjectStore):
                 few = []
         return groups, np.concatenate([*few, rows[:0]])
 
+    def words(self) -> NDArray[np.uint64]:
+        parts = [self._slice(entry.number).columns.words for entry in self._directory.entries]
+        found: NDArray[np.uint64] = np.unique(np.concatenate([np.empty(0, np.uint64), *parts]))
+        return found
+
     def expire(self, before: int, rank: int = FOREVER) -> None:
         for entry in list(self._directory.entries):
             if entry.last_time <= before and entry.last_rank < rank:

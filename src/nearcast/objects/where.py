@@ -114,7 +114,10 @@ def plan_of(
         q.conjunction[i] and last - first == 1,
         tokens,
         np.empty(last - first + 1, np.uint8),
-        q.after[i] < limits[0] and q.until[i] >= limits[1] and q.before_rank[i] > limits[3],
+        q.after[i] < limits[0]
+        and q.until[i] >= limits[1]
+        and q.before_rank[i] > limits[3]
+        and (len(q.from_rank) == 0 or q.from_rank[i] <= limits[2] or q.early[i] < limits[0]),
     )
 
 
@@ -127,8 +130,11 @@ def list_size(list_starts: NDArray[np.uint32], code: int) -> int:
 @njit(lean=True)
 def in_period(c: Columns, q: Queries, i: int, row: int) -> bool:
     """Whether the object is of the query's period and was handled before it."""
-    time = c.when[row, 0]
-    return q.after[i] < time and time <= q.until[i] and c.when[row, 1] < q.before_rank[i]
+    time, rank = c.when[row, 0], c.when[row, 1]
+    after = q.after[i]
+    if len(q.from_rank) and rank < q.from_rank[i]:
+        after = q.early[i]
+    return after < time and time <= q.until[i] and rank < q.before_rank[i]
 
 
 @njit(lean=True)

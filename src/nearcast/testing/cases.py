@@ -10,6 +10,7 @@ from nearcast.kinds import KINDS, Kind
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order, replay
+from nearcast.testing.reading import read_time
 
 __all__ = [
     "Notes",
@@ -57,8 +58,11 @@ def wanted(log: list[Any], kind: Kind, space: Space, order: Order = "time") -> N
 
 
 def names_objects(kind: Kind) -> bool:
-    """Whether it reports just what its subscriptions see; otherwise only the oracle says what."""
-    return kind.window is None
+    """Whether it reports each object that its subscriptions see, and no more.
+
+    Otherwise only the oracle says what it reports.
+    """
+    return kind.window is None and not any(event.field for event in kind.events)
 
 
 def query_for(kind: Kind, **fields: Any) -> dict[str, Any]:
@@ -88,9 +92,11 @@ def busy_log(seed: int, space: Space, events: int, late: float, **options: Any) 
     Without them a short log may hold no result at all, and a check of it would prove nothing.
     """
     kinds: Mapping[str, Kind] = options.get("kinds", KINDS)
-    first = [
-        subscribe(f"busy {name} {n}", -100, query)
+    queries = [
+        (f"busy {name} {n}", query)
         for name, kind in kinds.items()
         for n, query in enumerate(kind.examples.busy(space))
     ]
-    return first + random_log(seed, space, events - len(first), late, **options)
+    log = random_log(seed, space, events - len(queries), late, **options)
+    start = min((read_time(event["time"]) for event in log), default=0) - 100
+    return [subscribe(name, start, query) for name, query in queries] + log

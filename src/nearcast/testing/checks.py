@@ -128,8 +128,8 @@ def check_ids_and_echoes_are_kept(index: Index, kind: Kind, seed: int) -> None:
 def check_nothing_comes_of_nothing(index: Index, kind: Kind, seed: int) -> None:
     """Empty batches, before and after others, report nothing and cost nothing."""
     running = index(Space.PLANAR, Memory())
-    (full,) = plan([subscribe(f"s{seed}", 0, query_for(kind)), publish("o", 1)], kind, Space.PLANAR)
-    (empty,) = plan([], kind, Space.PLANAR)
+    log = [subscribe(f"s{seed}", 0, query_for(kind)), publish("o", 1)]
+    (full,), (empty,) = (plan(events, kind, Space.PLANAR) for events in (log, []))
     for batch, changes in ((empty, 0), (full, 1), (empty, 0), (empty, 0)):
         found = step(running, batch)
         assert len(found) == changes
@@ -262,6 +262,9 @@ def check_work_is_counted(index: Index, kind: Kind, seed: int) -> None:
         arrivals = [code for code, event in enumerate(kind.events) if event.sign >= 0]
         found = int(np.isin(changes.event, arrivals).sum())
         work = changes.work
+        if not names_objects(kind):
+            assert (work.examined > 0) == (found > 0)
+            continue
         assert found == 5 * len(batch.objects.order)
         assert work.scanned >= work.examined >= found
         assert work.scanned <= 50 * found, "the work of earlier batches does not count again"
@@ -277,7 +280,8 @@ def check_story(index: Index, kind: Kind, story: Story) -> None:
     """A hand-made log reports what its story says, wherever it is cut."""
     for cuts in story.cuts:
         reported = run_index(index, story.log, kind, story.space, cuts)
-        got = [(n["id"], n["event"], n["object"], n["time"]) for n in reported]
+        fields = {event.name: event.field or "object" for event in kind.events}
+        got = [(n["id"], n["event"], n[fields[n["event"]]], n["time"]) for n in reported]
         right = story.reported
         if not story.in_order:
             got, right = sorted(got), sorted(right)

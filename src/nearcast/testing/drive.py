@@ -94,7 +94,7 @@ def plan(
     ends = sorted({c for c in cuts if 0 < c < len(sequence)} | {len(sequence)})
     times = [numbers(controls["time"]), numbers(decoded.objects["time"])]
     whens = [int(times[table][row]) for *_, table, row in sequence]
-    batches = []
+    batches: list[Batch] = []
     ranks = np.empty(decoded.objects.num_rows, np.int64)
     ranks[[row for *_, table, row in sequence if table == _OBJECT]] = np.arange(len(ranks))
     first = 0
@@ -102,9 +102,10 @@ def plan(
         rows = [(table, row) for *_, table, row in sequence[first:end]]
         clocks = np.array([max(whens[: n + 1]) for n in range(first, end)], np.int64)
         now = max(whens[:end], default=-FOREVER)
-        if order == "time" and end < len(sequence):
+        if end < len(sequence) if order == "time" else kind.after_objects:
             # Unsubscribes of this very instant may follow: what the instant itself changes has to
-            # wait for them, or the cut would show in the notifications.
+            # wait for them, or the cut would show in the notifications. As events arrive, only what
+            # comes after the objects of an instant waits.
             now -= 1
         settled = min([now, *whens[end:]])
         # How far time had come before each event. By time, what an instant changes waits for all
@@ -206,10 +207,11 @@ def notifications(index: LocalIndex, changes: Changes, kind: str | Kind) -> list
         name = changes.names[first : first + int(changes.name_lengths[n])]
         event = kind.events[int(changes.event[n])]
         value = f',"{kind.value}":{json.dumps(float(changes.value[n]))}' if event.value else ""
+        what = f'"{event.field}":{_text(name)}' if event.field else f'"object":"{_text(name)}"'
         reported.append(
             json.loads(
                 f'{{"id":"{_text(texts.text[start:middle])}","event":"{event.name}",'
-                f'"object":"{_text(name)}","time":{int(changes.time[n])}{value}'
+                f'{what},"time":{int(changes.time[n])}{value}'
                 f"{_text(texts.text[middle:stop])}}}"
             )
         )

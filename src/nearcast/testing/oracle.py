@@ -57,6 +57,11 @@ class _Subscription:
     def lives_at(self, moment: int) -> bool:
         return self.event.time <= moment < self.end
 
+    def next_moment(self) -> int:
+        """Of a kind whose moments come after objects: only while it lives."""
+        moment = self.standing.next_moment()
+        return FOREVER if self.kind.after_objects and moment >= self.end else moment
+
 
 def replay(
     events: Iterable[dict[str, Any] | str],
@@ -94,7 +99,7 @@ def replay(
             run.handle(event)
         except Invalid as error:
             rejected.append((position, str(error)))
-    run.pass_time(run.now)
+    run.end()
     return Outcome(run.reported, sorted(rejected), run.kinds)
 
 
@@ -136,6 +141,7 @@ class _Run:
 
     def _subscribe(self, event: Subscribe) -> None:
         kind, standing = event.query
+        standing.starts(event.time)
         end = FOREVER if event.expires is None else event.expires
         new = _Subscription(event, kind, standing, end)
         self.subscriptions.append(new)
@@ -180,32 +186,52 @@ class _Run:
         self._check_reach(after)
         seen = [o for o, _ in self.past if after < o.time <= ask.time and standing.matches(o)]
         published = {id(o): event for o, event in self.past}
-        objects = []
-        for o, value in standing.answer(seen, ask.limit):
-            entry = {"id": o.name} if value is None else {"id": o.name, kind.value: value}
-            shown = published[id(o)].fields
-            objects.append(entry | {n: shown[n] for n in ask.fields if n in shown})
-        self.reported.append(
-            {"id": ask.id, "event": "answer", "time": ask.time, "objects": objects}
-        )
+        field = kind.answers.field if kind.answers is not None else ""
+        found: Any = []
+        if field != "objects":
+            found = standing.summary(seen, ask.limit)
+        else:
+            for o, value in standing.answer(seen, ask.limit):
+                entry = {"id": o.name} if value is None else {"id": o.name, kind.value: value}
+                shown = published[id(o)].fields
+                found.append(entry | {n: shown[n] for n in ask.fields if n in shown})
+        self.reported.append({"id": ask.id, "event": "answer", "time": ask.time, field: found})
         self.kinds.append(kind.name)
 
-    def pass_time(self, until: int) -> None:
-        """Everything that time alone changes up to `until`, moment by moment."""
+    def pass_time(self, until: int, ended: bool = False) -> None:
+        """Everything that time alone changes up to `until`, moment by moment.
+
+        Moments that come after the objects of their time have passed when time is greater, or when
+        a replay has `ended`.
+        """
         while True:
-            first = min(self.subscriptions, key=lambda s: s.standing.next_moment(), default=None)
-            if first is None or (moment := first.standing.next_moment()) > until:
+            due = [
+                (moment, s.kind.after_objects, n)
+                for n, s in enumerate(self.subscriptions)
+                if (moment := s.next_moment()) <= self._passed(s, until, ended)
+            ]
+            if not due:
                 return
+            moment, _, n = min(due)
+            first = self.subscriptions[n]
             for change in list(first.standing.pass_moment(moment)):
                 if first.lives_at(moment):
                     self._report(first, change)
 
+    def _passed(self, subscription: _Subscription, until: int, ended: bool) -> int:
+        return self.now - (not ended) if subscription.kind.after_objects else until
+
+    def end(self) -> None:
+        """The log is over; a live stream never is."""
+        self.pass_time(self.now, ended=self.order == "time")
+
     def _report(self, subscription: _Subscription, change: Change) -> None:
         event = subscription.event
+        fields = {e.name: e.field for e in subscription.kind.events}
         notification = {
             "id": event.id,
             "event": change.event,
-            "object": change.object,
+            fields[change.event] or "object": change.object,
             "time": change.time,
         }
         if change.value is not None:

@@ -112,14 +112,17 @@ def _of_answer(raw: dict[str, Any]) -> dict[str, Any]:
 def _subscribe(raw: dict[str, Any], space: Space, kinds: Mapping[str, Kind]) -> Subscribe:
     expires = raw.get("expires")
     last = None if raw.get("last") is None else count(raw, "last")
-    query = _query(field(raw, "query", dict), space, kinds)
-    if last is not None and query[0].firsts is None:
-        raise Invalid(f"last: {query[0].name} does not look back")
+    query = field(raw, "query", dict)
+    kind, standing = _query(query, space, kinds)
+    for name in getattr(kind.query, "only_standing", ()):  # asks may lack them
+        count(query, name)
+    if last is not None and kind.firsts is None:
+        raise Invalid(f"last: {kind.name} does not look back")
     return Subscribe(
         field(raw, "id", str),
         read_time(raw.get("time")),
         None if expires is None else read_time(expires),
-        query,
+        (kind, standing),
         optional(raw, "owner", str),
         optional(raw, "meta", dict),
         last,

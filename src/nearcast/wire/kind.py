@@ -19,11 +19,12 @@ __all__ = ["Event", "Kinds", "PlainRows", "WireKind", "needs_of"]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a kind reports of an object."""
+    """Something that a kind reports: of an object, or instead of one."""
 
     name: str
     value: bool = False  # whether notifications of it carry the kind's value
     sign: int = 0  # 1: the object enters a result, -1: it leaves one, 0: neither
+    field: str = ""  # of an event without `object`: the field that holds what it reports, as JSON
 
 
 class PlainRows(NamedTuple):
@@ -36,6 +37,14 @@ class PlainRows(NamedTuple):
     cover_offsets: NDArray[np.int64]
     cover: NDArray[np.uint64]
     columns: Callable[[NDArray[np.int64]], list[pa.Array]]  # the kind's own, of some plain rows
+
+
+class Answering(Protocol):
+    """How asks of a kind are answered, as far as the wire must know."""
+
+    @property
+    def field(self) -> str:
+        """The field of an answer that holds it."""
 
 
 class WireKind(Protocol):
@@ -62,7 +71,7 @@ class WireKind(Protocol):
         """What it needs of objects."""
 
     @property
-    def answers(self) -> object | None:
+    def answers(self) -> Answering | None:
         """How its asks are answered; None: it has none."""
 
     @property

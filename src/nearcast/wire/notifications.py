@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from nearcast.kernels.codes import encode
-from nearcast.kernels.lines import Lines, phrases, size, write
+from nearcast.kernels.lines import Lines, bodies, phrases, size, write
 from nearcast.kernels.ragged import frozen, gather
 from nearcast.wire.changes import Changes, Matches, Texts
 from nearcast.wire.kind import Event, Kinds, WireKind
@@ -24,27 +24,35 @@ from nearcast.wire.tables import string_column
 def notifications_schema(kinds: Kinds) -> pa.Schema:
     """The columns of notifications of these kinds: those that all have, and their values."""
     values = dict.fromkeys(kind.value for kind in kinds.values() if kind.value)
+    fields = fields_of(kinds)
     return pa.schema(
         [
             pa.field("id", pa.string(), nullable=False),
             pa.field("event", pa.string(), nullable=False),
-            pa.field("object", pa.string(), nullable=False),
+            pa.field("object", pa.string(), nullable=bool(fields)),
             pa.field("time", pa.int64(), nullable=False),
             *((name, pa.float64()) for name in values),
+            *((name, pa.string()) for name in fields),  # JSON text
             ("owner", pa.string()),
             ("meta", pa.string()),  # JSON text
         ]
     )
 
 
-def answers_schema() -> pa.Schema:
+def fields_of(kinds: Kinds) -> list[str]:
+    """The fields that stand in the place of `object` in some events of these kinds."""
+    return list(dict.fromkeys(e.field for k in kinds.values() for e in k.events if e.field))
+
+
+def answers_schema(kinds: Kinds) -> pa.Schema:
     """The columns of answers, in files of their own; with these names also in a DataFrame."""
+    found = {k.answers.field for k in kinds.values() if k.answers is not None} or {"objects"}
     return pa.schema(
         [
             pa.field("id", pa.string(), nullable=False),
             pa.field("event", pa.string(), nullable=False),
             pa.field("time", pa.int64(), nullable=False),
-            ("objects", pa.string()),  # JSON text
+            *((name, pa.string()) for name in sorted(found)),  # JSON text
         ]
     )
 
@@ -117,7 +125,7 @@ def render(reported: Reported) -> NDArray[np.uint8]:
     offsets, numbers = _numbers(changes, kind.events)
     columns = (
         changes.event,
-        *phrases(event.name for event in kind.events),
+        *phrases((event.name, event.field) for event in kind.events),
         changes.time,
         texts.text,
         texts.starts,
@@ -126,6 +134,7 @@ def render(reported: Reported) -> NDArray[np.uint8]:
         changes.names,
         changes.name_starts,
         changes.name_lengths,
+        *bodies(event.field for event in kind.events),
         np.frombuffer(f',"{kind.value}":'.encode(), np.uint8),
         numbers,
         offsets,
@@ -170,11 +179,11 @@ def tabulate(parts: Iterable[Reported], kinds: Kinds) -> Iterator[Rows]:
             some = changes.take(slice(start, start + _ROWS))
             slots, codes = encode(some.slot, scratch)
             id_, owner, meta = _subscriptions(index, slots, codes)
-            object_, time = _runs(some) if isinstance(some, Matches) else _objects(some)
+            said, time = _said(some, kind.events)
             found = {
                 "id": id_,
                 "event": _event(some, kind.events, events),
-                "object": object_,
+                **said,
                 "time": time,
                 kind.value: _value(some, kind.events),
                 "owner": owner,
@@ -226,6 +235,25 @@ def _runs(changes: Matches) -> tuple[Column, Column]:
     codes = np.repeat(np.arange(len(first), dtype=np.int32), lengths)
     names = _text(heads.names, heads.name_starts, heads.name_lengths)
     return Column(*texts(names), codes), Column(heads.time, len(heads), codes)
+
+
+def _said(changes: Changes, events: tuple[Event, ...]) -> tuple[dict[str, Column], Column]:
+    """ids of objects, or what stands in other fields instead of these, as JSON text; times."""
+    if not any(event.field for event in events):
+        name, time = _runs(changes) if isinstance(changes, Matches) else _objects(changes)
+        return {"object": name}, time
+    found: dict[str, Column] = {}
+    for field in {event.field for event in events}:
+        some = np.array([event.field == field for event in events])[changes.event]
+        own = changes.take(np.flatnonzero(some))
+        if not field:
+            names = _text(own.names, own.name_starts, own.name_lengths)
+        else:
+            names = string_column(*gather(own.names, own.name_starts, own.name_lengths))
+        coded = names.cast(pa.large_string()).dictionary_encode()
+        codes = coded.indices.to_numpy(zero_copy_only=False)
+        found[field or "object"] = Column(*texts(coded.dictionary), codes, some)
+    return found, Column(changes.time, len(changes))
 
 
 def _event(changes: Changes, events: tuple[Event, ...], names: list[str]) -> Column:

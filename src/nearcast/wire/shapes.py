@@ -105,8 +105,12 @@ class Shapes:
 
 @lru_cache
 def ask_query(query: type[Struct]) -> type[Struct]:
-    """The query of an ask: that of a subscription, with what only answers have."""
+    """The query of an ask: that of a subscription, with what only answers have.
+
+    Fields that a query names as `only_standing` mean nothing in asks, and may be missing there.
+    """
     more = [("limit", Count | None, None), ("fields", list[Field] | None, None)]
+    more += [(name, Count | None, None) for name in getattr(query, "only_standing", ())]
     tag = query.__struct_config__.tag
     return msgspec.defstruct(
         f"{query.__name__}Ask", more, bases=(query,), tag_field="kind", tag=tag, kw_only=True

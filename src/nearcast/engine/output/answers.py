@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import uuid
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -19,6 +20,7 @@ from nearcast.engine.files import inside
 from nearcast.engine.options.settings import Settings
 from nearcast.wire.asks import asks_with
 from nearcast.wire.durable import write_atomic
+from nearcast.wire.kind import Kinds
 from nearcast.wire.notifications import answers_schema
 from nearcast.wire.tables import from_bytes, to_bytes
 
@@ -71,28 +73,26 @@ def write_answers(
         b'{"id":"' + ask["id"] + b'","event":"answer","time":%d,' % ask["time"] + body + b"}\n"
         for _, _, ask, body in answers
     ]
-    write_atomic(path, b"".join(lines) if settings.format == "jsonl" else _table(lines))
+    write_atomic(
+        path, b"".join(lines) if settings.format == "jsonl" else _table(lines, settings.kinds)
+    )
     for old in (checkpoint / "answers").iterdir():
         if not old.name.startswith(".") and int(old.name[:12]) <= batch - _KEPT:
             old.unlink(missing_ok=True)
 
 
-class _Answer(msgspec.Struct):
-    id: str
-    event: str
-    time: int
-    objects: msgspec.Raw = msgspec.Raw(b"null")
-
-
-def _table(lines: list[bytes]) -> bytes:
+def _table(lines: list[bytes], kinds: Kinds) -> bytes:
     """Answers as Parquet; what they found is JSON text, as `meta` is."""
-    read = [msgspec.json.decode(line, type=_Answer) for line in lines]
-    rows = [(a.id, a.event, a.time, bytes(a.objects).decode()) for a in read]
-    schema = answers_schema()
-    columns = [
-        pa.array(column, field.type)
-        for column, field in zip(zip(*rows, strict=True), schema, strict=True)
-    ]
+    schema = answers_schema(kinds)
+    rows = [msgspec.json.decode(line, type=dict[str, msgspec.Raw]) for line in lines]
+    columns = [pa.array([_value(row.get(f.name), f) for row in rows], f.type) for f in schema]
     file = io.BytesIO()
     pq.write_table(pa.Table.from_arrays(columns, schema=schema), file)
     return file.getvalue()
+
+
+def _value(raw: msgspec.Raw | None, field: pa.Field) -> Any:
+    """What stands in a column: fields that may be missing hold JSON text."""
+    if raw is None:
+        return None
+    return bytes(raw).decode() if field.nullable else msgspec.json.decode(raw)

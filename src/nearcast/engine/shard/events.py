@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.route.envelope import Envelope
 from nearcast.engine.shard.carried import carried, every_object
+from nearcast.kinds import Kind
 from nearcast.wire.asks import asks_with
 from nearcast.wire.carried import Carried
-from nearcast.wire.kind import WireKind
 from nearcast.wire.lasts import lasts_with
 from nearcast.wire.tables import (
     ENDS,
@@ -39,7 +39,7 @@ class Ordered:
     at: NDArray[np.int32]  # objects before each control
     objects: ObjectColumns
     clock: NDArray[np.int64]  # latest time so far, at each object
-    now: int  # and after the batch
+    now: int  # moments up to then have passed when the batch is over
 
 
 def only(ordered: Ordered, mine: NDArray[np.bool_]) -> Ordered:
@@ -107,7 +107,7 @@ class Events:
             if kind in self.subscribes:  # it may rest elsewhere
                 self.subscribes[kind] = _except(self.subscribes[kind], pos)
 
-    def of(self, kind: WireKind) -> Ordered:
+    def of(self, kind: Kind) -> Ordered:
         """What concerns an index of one kind, in order: its subscribes, and all ends of ids."""
         own = self.subscribes.get(kind.name, empty(kind.schema))
         others = [replaced(t) for name, t in self.subscribes.items() if name != kind.name]
@@ -121,7 +121,9 @@ class Events:
             at = np.searchsorted(self.objects.time[self.objects.order], times, side="left")
         else:
             at = np.searchsorted(self.pos, numbers(controls["pos"]))
-        return Ordered(controls, at.astype(np.int32), self.objects, self.clock, self.now)
+        # By time, `now` waits for the rest of an instant already (`in_order`).
+        now = self.now - (kind.after_objects and not self.by_time)
+        return Ordered(controls, at.astype(np.int32), self.objects, self.clock, now)
 
 
 def in_order(envelopes: list[Envelope], settings: Settings, now: int, ranked: int = 0) -> Events:

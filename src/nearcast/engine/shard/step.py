@@ -72,7 +72,7 @@ class _Looking(Protocol[Found_co]):
     """How objects of the past are found: for asks, and for new subscriptions."""
 
     def search(
-        self, store: ObjectStore, table: pa.RecordBatch, before: NDArray[np.int64], /
+        self, store: ObjectStore, table: pa.RecordBatch, before: NDArray[np.int64], /, shards: int
     ) -> Sequence[Found_co]: ...
 
     def places(self, table: pa.RecordBatch, /) -> NDArray[np.float64] | None: ...
@@ -366,7 +366,9 @@ class ShardStep:
         recent, older = np.flatnonzero(~beyond), np.flatnonzero(beyond)
         if len(recent):
             assert past is not None
-            found = looking.search(past.store, table.take(pa.array(recent)), before[recent])
+            found = looking.search(
+                past.store, table.take(pa.array(recent)), before[recent], self.settings.shards
+            )
             parts |= zip(recent.tolist(), found, strict=True)
         if len(older):
             some = table.take(pa.array(older))
@@ -374,7 +376,7 @@ class ShardStep:
             store = archived_objects(
                 self.settings, shard, period, looking.places(some), manifest.ranked, own
             )
-            found = looking.search(store, some, before[older])
+            found = looking.search(store, some, before[older], self.settings.shards)
             parts |= zip(older.tolist(), found, strict=True)
         return [parts[row] for row in range(table.num_rows)]
 

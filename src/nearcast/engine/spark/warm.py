@@ -161,7 +161,7 @@ def load_store(settings: Settings) -> None:
         for name, table in decoded.asks.items():
             answers = settings.kinds[name].answers
             assert answers is not None
-            answers.search(store, table, np.full(table.num_rows, FOREVER))
+            answers.search(store, table, np.full(table.num_rows, FOREVER), 2)
 
 
 def _load_planning(settings: Settings) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any, ClassVar
 
 import msgspec
@@ -17,8 +16,9 @@ from nearcast.kinds.firsts import EachMatches
 from nearcast.kinds.range.definition import InRegion
 from nearcast.kinds.range.examples import EXAMPLES
 from nearcast.kinds.range.plain_query import read_queries
+from nearcast.kinds.regions import region_columns
 from nearcast.model import reading
-from nearcast.model.region import BBOX, decode, encode, outer_boxes, region_from_json
+from nearcast.model.region import BBOX, decode, region_from_json
 from nearcast.model.space import Space
 from nearcast.wire.kind import PlainRows
 from nearcast.wire.programs import expression_of
@@ -26,8 +26,6 @@ from nearcast.wire.tables import REGION_COLUMNS, list_column
 
 __all__ = ["Range", "RangeQuery"]
 
-_NONE: list[float] = []
-_LARGEST = sys.float_info.max
 _REALS = REGION_COLUMNS.field("region").type
 _PLANNED = (
     "ps2stream", "text-frequency", "text-hypergraph", "text-metric", "space-grid", "space-kd",
@@ -69,14 +67,7 @@ class Range(Kind):
 
     def compile(self, query: Any, space: Space) -> tuple[int, tuple[Any, ...]]:
         """(the code of the region, its numbers and outer boxes)."""
-        region: dict[str, Any] = query.region
-        box = region.get("bbox")
-        if len(region) == 1 and type(box) is list and len(box) == 4 and _is_plain(box, space):
-            return BBOX, ([float(v) for v in box], _NONE)
-        shape = region_from_json(space, region)
-        code, data = encode(shape)
-        boxes = [v for b in outer_boxes(space, shape) for v in b]
-        return code, (data, _NONE if code == BBOX and boxes == data else boxes)
+        return region_columns(query.region, space)
 
     def read_plain(
         self, data: NDArray[np.uint8], offsets: NDArray[np.int64], space: Space
@@ -116,16 +107,3 @@ class Range(Kind):
         """From JSON."""
         region = region_from_json(space, reading.field(query, "region", dict))
         return InRegion(space, region, reading.where(query))
-
-
-def _is_plain(box: list[Any], space: Space) -> bool:
-    """Whether a bbox needs no second look: the common case, in a twentieth of the time."""
-    a, b, c, d = box
-    for v in box:
-        if type(v) is not float and type(v) is not int:
-            return False
-    if space is Space.GEOGRAPHIC:
-        return bool(-180 < a <= c < 180 and -90 <= b <= d <= 90)
-    # A JSON integer may be larger than any float: the second look refuses it.
-    inside = -_LARGEST <= a <= c <= _LARGEST and -_LARGEST <= b <= d <= _LARGEST
-    return bool(inside)

@@ -13,6 +13,7 @@ from nearcast.objects.base import Centres, Queries, Regions, Wishes, WordCounts
 from nearcast.objects.coded import Coded
 from nearcast.objects.curve.counting import Scratch, Tally, added_up, settle, tally
 from nearcast.objects.curve.index import PARTS, CurveIndex, attach_index, build_index
+from nearcast.objects.curve.many import Counts, add_up, count_each, joined_counts
 from nearcast.objects.curve.nearest import offer_rows
 from nearcast.objects.curve.order import hilbert_order
 from nearcast.objects.curve.within import rows_within
@@ -24,6 +25,8 @@ __all__ = ["Curve"]
 
 _Counts = tuple[NDArray[np.uint64], NDArray[np.int64], int]
 _NAMED = 512  # words of each slice that are added up first; more if many are wanted
+_FEW, _MANY = 1 << 10, 1 << 14  # rows from which on tables are worth a call for each query
+_BATCH = 16  # queries, from which on such calls would add up
 _MOST_OPEN = 4096  # words that are settled; if more are open, all rows are counted
 
 
@@ -75,17 +78,34 @@ class Curve(Searching):
         k: NDArray[np.int64],
         exclude_offsets: NDArray[np.int64],
         exclude: NDArray[np.uint64],
+        in_order: bool = True,
     ) -> WordCounts:
         queries, regions = frozen_columns(queries), frozen_columns(regions)
-        slices: list[list[Slice]] = [[] for _ in k]
-        for _, s, which in self._visits(queries):
-            for i in which.tolist():
-                slices[i].append(s)
-        parts: list[Counted] = [NOTHING_COUNTED]
+        k, unwanted = frozen(k), (frozen(exclude_offsets), frozen(exclude))
+        large = np.zeros(len(k), np.bool_)
+        visited: list[tuple[Slice, NDArray[np.int64]]] = []
+        found: list[Counts] = []
         examined = 0
-        for i, own in enumerate(slices):
-            unwanted = exclude[exclude_offsets[i] : exclude_offsets[i + 1]]
-            words, counts, n = self._most_held(queries, regions, i, own, int(k[i]), unwanted)
+        for _, s, which in self._visits(queries):
+            visited.append((s, which))
+            counted, n = count_each(
+                self.space.code, s.columns, s.index, queries, regions, which, s.limits,
+                self._scratch(s), large, _FEW if len(k) < _BATCH else _MANY,
+            )  # fmt: skip
+            found.append(counted)
+            examined += n
+        parts: list[Counted] = [NOTHING_COUNTED]
+        if found:
+            offsets, words, counts = add_up(*joined_counts(found), k, *unwanted)
+            if not in_order and not large.any():
+                return WordCounts(offsets, words, counts, examined)
+            owner = np.repeat(np.arange(len(k)), np.diff(offsets))
+            some = ~large[owner] if large.any() else slice(None)
+            parts.append((owner[some], words[some], counts[some]))
+        for i in np.flatnonzero(large).tolist():
+            own = [s for s, which in visited if (which == i).any()]
+            mine = exclude[exclude_offsets[i] : exclude_offsets[i + 1]]
+            words, counts, n = self._most_held(queries, regions, i, own, int(k[i]), mine)
             parts.append((np.full(len(words), i), words, counts))
             examined += n
         owner, words, counts = (np.concatenate(c) for c in zip(*parts, strict=True))

@@ -1,0 +1,294 @@
+"""`tables`: at a moment, the words of the objects that it counts are counted in the store.
+
+Nothing is done when an object comes, and a subscription takes no memory for its window: all
+moments of a batch are one search of the store (`nearcast.objects`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from nearcast.index.arena import Storage
+from nearcast.index.posted import PostedIndex
+from nearcast.index.slotted import Runs
+from nearcast.kernels import slots as sl
+from nearcast.kernels.ragged import frozen, gather
+from nearcast.kinds.terms import moments as mo
+from nearcast.kinds.terms.dictionary import Dictionary
+from nearcast.kinds.terms.rows import COLUMNS, RESULTS
+from nearcast.model.space import Space
+from nearcast.objects.base import Queries, Regions
+from nearcast.wire.carried import Carried, WordTexts
+from nearcast.wire.changes import Changes, Work
+from nearcast.wire.tables import (
+    NEVER,
+    ObjectColumns,
+    controls_with,
+    empty,
+    list_column,
+    lists,
+    numbers,
+    results_with,
+    strings,
+)
+from nearcast.wire.words import hash_words
+
+__all__ = ["Tables"]
+
+_PASSED, _NEXT_RANK, _EXCLUDED_TOP, _STARTED = range(4)  # places in `own.meta`
+_ROOM = 1 << 17  # moments at a time
+_WORDS = 1 << 22  # words that are counted at a time, about
+_LEAST = 64  # moments at a time, at least
+
+
+class Tables(PostedIndex):
+    """Subscriptions that look at the store when they are due; they are on no lists."""
+
+    name = "tables"
+    paper = "-"
+    about = "counts the words of kept objects when a moment comes, all moments in one search"
+    controls = controls_with(COLUMNS)
+    results = results_with(RESULTS)
+    most_cells = 0
+
+    def __init__(self, space: Space, storage: Storage) -> None:
+        self._dictionary = Dictionary(storage)
+        self._carried = Carried()
+        self._touched = False
+        super().__init__(space, storage)
+
+    def load(self) -> None:
+        super().load()
+        self._dictionary.load()
+        self._new: NDArray[np.uint64] = np.empty(0, np.uint64)  # words of this batch
+        self._own_meta = self.storage.array("own.meta", np.int64, 1, 4)
+        if not self._own_meta[_STARTED]:
+            self._own_meta[:] = NEVER, 0, 0, 1
+        self._attach_own()
+
+    def _attach_own(self) -> None:
+        self._rows = self.storage.array("own.rows", np.int64, mo.WIDTH, 64)
+        self._excluded = self.storage.array("own.excluded", np.uint64, 1, 64)
+
+    # -- subscriptions -----------------------------------------------------------------------
+
+    def _added(self, first: int, controls: pa.RecordBatch, c: sl.Controls) -> None:
+        mine = np.flatnonzero(c.op == sl.SUBSCRIBE)
+        offsets, excluded = lists(controls["exclude"], np.uint64)
+        top = int(self._own_meta[_EXCLUDED_TOP])
+        lengths = np.diff(offsets)[mine]
+        words = gather(excluded, offsets[:-1][mine], lengths)[1]
+        get = self.storage.array
+        get("own.rows", np.int64, mo.WIDTH, len(self))
+        get("own.excluded", np.uint64, 1, top + len(words))
+        self._attach_own()
+        self._excluded[top : top + len(words)] = words
+        self._own_meta[_EXCLUDED_TOP] = top + len(words)
+        rows = self._rows[first : len(self)]
+        for column, name in ((mo.K, "k"), (mo.WINDOW, "window"), (mo.EVERY, "every")):
+            rows[:, column] = numbers(controls[name])[mine]
+        rows[:, mo.DUE] = c.time[mine] + rows[:, mo.EVERY]
+        rows[:, mo.SINCE] = -1  # known when the objects of the batch are
+        rows[:, mo.EXCLUDED] = top + np.cumsum(lengths) - lengths
+        rows[:, mo.EXCLUDES] = lengths
+
+    def _own_columns(self, slots: NDArray[np.int64], regions: Runs, boxes: Runs) -> list[pa.Array]:
+        rows = self._rows[slots]
+        excluded = gather(self._excluded, rows[:, mo.EXCLUDED], rows[:, mo.EXCLUDES])
+        reals, words = COLUMNS.field("region").type, COLUMNS.field("exclude").type
+        return [
+            list_column(*regions, reals),
+            list_column(*boxes, reals),
+            *(pa.array(rows[:, column].copy()) for column in (mo.K, mo.WINDOW, mo.EVERY)),
+            list_column(*excluded, words),
+        ]
+
+    def reach(self) -> int:
+        alive = self.living(int(self._own_meta[_PASSED]))
+        return int(self._rows[alive, mo.WINDOW].max(initial=0))
+
+    # -- objects -----------------------------------------------------------------------------
+
+    def carry(self, carried: Carried) -> None:
+        self._carried = carried
+        texts = carried.texts
+        if isinstance(texts, WordTexts):
+            new = self._dictionary.add(texts.words, texts.offsets, texts.data)
+            self._new = np.concatenate([self._new, new])
+
+    def match(
+        self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False
+    ) -> Changes:
+        pieces = list(self.matching(objects, clock, now, net))
+        work = Work()
+        for piece in pieces:
+            work += piece.work
+        sizes = np.cumsum([0, *(len(p.names) for p in pieces)])
+        starts = [p.name_starts + n for p, n in zip(pieces, sizes[:-1].tolist(), strict=True)]
+        if not pieces:
+            none = np.empty(0, np.int64)
+            return _changes(none, none, none, none, none, work, np.empty(0, np.uint8))
+        columns = zip(*((p.order, p.slot, p.time, p.name_lengths) for p in pieces), strict=True)
+        order, slot, time, lengths = map(np.concatenate, columns)
+        names = np.concatenate([p.names for p in pieces])
+        return _changes(order, slot, time, np.concatenate(starts), lengths, work, names)
+
+    def matching(
+        self,
+        objects: ObjectColumns,
+        clock: NDArray[np.int64],
+        now: int,
+        net: bool = False,
+        in_order: bool = True,
+    ) -> Iterator[Changes]:
+        del net, in_order
+        self._touched = True
+        ranks = self._ranks(objects)
+        clock = frozen(clock)
+        step = _LEAST
+        while (total := mo.count_due(self._slots, self._rows, len(self), now)) > 0:
+            until = now
+            if total > _ROOM:
+                until = mo.horizon_of(self._slots, self._rows, len(self), now, _ROOM)
+                total = mo.count_due(self._slots, self._rows, len(self), until)
+            due = mo.take_due(self._slots, self._rows, len(self), until, clock, total)
+            sort = np.lexsort((due.time, due.order))
+            done = 0
+            while done < len(sort):
+                some = sort[done : done + step]
+                changes, words = self._counted(
+                    mo.Due(due.slot[some], due.time[some], due.order[some]), ranks
+                )
+                done += len(some)
+                step = max(min(step * 4, _WORDS * len(some) // (words + 1)), _LEAST)
+                yield changes
+        self._own_meta[_PASSED] = max(int(self._own_meta[_PASSED]), now)
+
+    def _ranks(self, objects: ObjectColumns) -> NDArray[np.int64]:
+        """Ranks of the objects in order, and of what comes next; new slots begin at theirs."""
+        following = int(self._own_meta[_NEXT_RANK])
+        ranks = np.empty(0, np.int64)
+        if len(objects.order):
+            assert self._carried.ranks is not None
+            ranks = self._carried.ranks[objects.order]
+            following = int(ranks.max()) + 1
+        self._own_meta[_NEXT_RANK] = following
+        ranks = np.append(ranks, following)
+        new = np.arange(int(self._slots_meta[sl.BATCH_FIRST]), len(self))
+        new = new[self._rows[new, mo.SINCE] < 0]
+        self._rows[new, mo.SINCE] = ranks[self._slots.half[new, sl.BORN]]
+        return ranks
+
+    def _counted(self, due: mo.Due, ranks: NDArray[np.int64]) -> tuple[Changes, int]:
+        """What is reported at some moments, and how many words were counted."""
+        rows, half = self._slots.rows[due.slot], self._slots.half[due.slot].astype(np.int64)
+        own = self._rows[due.slot]
+        flags, body = half[:, sl.FLAGS], rows[:, sl.BODY]
+        cover = body + half[:, sl.PROGRAM]
+        region = cover + half[:, sl.COVER]
+        boxes = region + half[:, sl.REGION]
+        box_lengths = ((flags >> sl.BOXES_SHIFT) & sl.BOXES_MASK) * 4
+        queries = Queries(
+            np.maximum(due.time - own[:, mo.WINDOW], rows[:, sl.START] - 1),
+            due.time,
+            ranks[due.order],
+            *gather(self._slots.heap, body, half[:, sl.PROGRAM]),
+            *gather(self._slots.heap, cover, half[:, sl.COVER]),
+            flags & sl.CONJUNCTION != 0,
+            own[:, mo.SINCE],
+            np.full(len(own), mo.FOREVER),
+        )
+        regions = Regions(
+            flags & sl.REGION_CODE,
+            *gather(self._slots.reals, region, half[:, sl.REGION]),
+            *gather(self._slots.reals, boxes, box_lengths),
+        )
+        excluded = gather(self._excluded, own[:, mo.EXCLUDED], own[:, mo.EXCLUDES])
+        k = own[:, mo.K]
+        found = self.past.word_counts(queries, regions, k, *excluded, in_order=False)
+        names, starts, lengths = self._dictionary.lists(found.offsets, found.words, found.counts, k)
+        work = Work(found.examined + len(due.slot), len(due.slot), found.examined + len(due.slot))
+        changes = _changes(due.order, due.slot, due.time, starts, lengths, work, names)
+        return changes, found.examined * 10 + len(found.words)
+
+    def close(self) -> None:
+        super().close()
+        self._carried, self._touched = Carried(), False
+        self._new = self._new[:0]
+        if self.past is not None and self._dictionary.worth_purging:
+            self._dictionary.purge(self.past.words())
+
+    # -- results and export ------------------------------------------------------------------
+
+    def changed(self) -> pa.RecordBatch:
+        new = np.arange(int(self._slots_meta[sl.BATCH_FIRST]), len(self))
+        if len(new) == 0 and (len(self) or len(self._new)) and self._touched:
+            new = np.zeros(1, np.int64)
+        return self._table(new, new, self._new)
+
+    def _result_rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
+        return self._table(slots, np.arange(len(slots)), None)
+
+    def _table(
+        self, slots: NDArray[np.int64], named: NDArray[np.int64], words: NDArray[np.uint64] | None
+    ) -> pa.RecordBatch:
+        """Results of slots: when they began; in the first row, the texts of `words` or of all.
+
+        Without slots, the row of a slot that is not there holds texts.
+        """
+        since = self._rows[slots, mo.SINCE] if len(self) else np.zeros(len(slots), np.int64)
+        if len(slots) == 0:
+            if words is not None or len(self._dictionary) == 0:
+                return empty(self.results)
+            named, since = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        n = len(named)
+        texts = self._dictionary.texts(words)
+        none = pa.LargeListArray.from_arrays(
+            pa.array(np.zeros(n + 1, np.int64)),
+            pa.array([], pa.int64()),
+            type=RESULTS.field("times").type,
+        )
+        offsets = np.full(n + 1, len(texts))
+        offsets[0] = 0
+        held = pa.LargeListArray.from_arrays(
+            pa.array(offsets), texts, type=RESULTS.field("words").type
+        )
+        passed = pa.array(np.full(n, self._own_meta[_PASSED]))
+        ranked = pa.array(np.full(n, self._own_meta[_NEXT_RANK]))
+        columns = [pa.array(named), passed, pa.array(since), ranked, none, none, held]
+        return pa.RecordBatch.from_arrays(columns, schema=self.results)
+
+    def restore(self, results: pa.RecordBatch) -> None:
+        if results.num_rows == 0:
+            return
+        slots, passed = numbers(results["slot"]), int(numbers(results["due"]).max())
+        if len(self):
+            self._rows[slots, mo.SINCE] = numbers(results["since"])
+        offsets = numbers(results["words"].offsets)
+        texts = results["words"].values.slice(offsets[0], offsets[-1] - offsets[0])
+        texts = texts.cast(pa.large_string())
+        if len(texts):
+            self._dictionary.add(hash_words(texts), *strings(texts))
+        mo.skip_to(self._rows, len(self), passed)
+        ranked = int(numbers(results["ranked"]).max())
+        for place, value in ((_PASSED, passed), (_NEXT_RANK, ranked)):
+            self._own_meta[place] = max(int(self._own_meta[place]), value)
+
+
+def _changes(
+    order: NDArray[np.int64],
+    slot: NDArray[np.int64],
+    time: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+    work: Work,
+    names: NDArray[np.uint8],
+) -> Changes:
+    """Reports at moments."""
+    n = len(order)
+    codes, values = np.zeros(n, np.uint8), np.zeros(n)
+    return Changes(order, slot, codes, time, values, starts, lengths, names, work)
