@@ -46,7 +46,7 @@ def test_columns(spark: SparkSession, tmp_path: Path, memory: Path) -> None:
     engine = Engine(space="planar", shards=2, spark=spark, arena=str(memory))
     summary = engine.replay([tmp_path / "log.parquet"], tmp_path / "out")
     assert summary["settings"]["retain_ms"] == 10
-    assert summary["notifications"]["knn.enter"] == 2
+    assert summary["notifications"]["total"] == 2
     assert not difference(reported(tmp_path / "out"), expected(log, "planar"))
 
 
