@@ -104,7 +104,7 @@ def test_without_the_plugin_it_is_unknown(tmp_path: Path, memory: Path) -> None:
     (path,) = (run.out / "rejected").iterdir()
     assert (
         json.loads(path.read_text())["reason"]
-        == "query.kind: unknown 'count'; use range, knn or terms"
+        == "query.kind: unknown 'count'; use range, knn, topk or terms"
     )
 
 

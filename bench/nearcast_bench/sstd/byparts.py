@@ -16,7 +16,7 @@ import numpy as np
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import GEOGRAPHIC_CODE, Space, distance
 from nearcast.objects.base import Centres, Queries
-from nearcast.routing.sstd.knn_merge import OWN, TOLD, Merger, Part
+from nearcast.routing.sstd.nearest_merge import OWN, TOLD, Merger, Part
 from nearcast_bench.common.figures import Figure, Say
 from nearcast_bench.sstd.asking import HOUR_MS, KEYWORDS, SPAN_HOURS, Asks, asks_from
 from nearcast_bench.sstd.deals import SSTD, Deal, deal_of, standing_of

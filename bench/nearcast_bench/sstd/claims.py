@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from nearcast.routing.sstd.knn_merge import OWN, TOLD
+from nearcast.routing.sstd.nearest_merge import OWN, TOLD
 from nearcast_bench.common.figures import Figure
 from nearcast_bench.common.shapes import by, claim, matching, rising, stable
 from nearcast_bench.sstd.adjusting import NONE

@@ -23,7 +23,7 @@ from nearcast.objects.base import Centres, Queries
 from nearcast.routing import ROUTERS
 from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey, survey_of
-from nearcast.routing.sstd.knn_by_parts import NearestLeaf
+from nearcast.routing.sstd.nearest_by_parts import NearestLeaf
 from nearcast.routing.sstd.object_routing import lists_of, route_objects
 from nearcast.routing.sstd.qt_router import QtRouter
 from nearcast.routing.sstd.versions import Versions

@@ -19,7 +19,7 @@ from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.objects import STORES, ObjectStore
 from nearcast.objects.base import Centres, Found, Objects, Queries, Regions, Slicing, WordCounts
-from nearcast.routing.sstd.knn_by_parts import Answered, in_one_round, in_two_phases
+from nearcast.routing.sstd.nearest_by_parts import Answered, in_one_round, in_two_phases
 from nearcast_bench.common.figures import Figure, Say
 from nearcast_bench.sstd.asking import (
     AREA,

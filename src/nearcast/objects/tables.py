@@ -122,3 +122,16 @@ NO_ROWS = Coded(
     np.empty((0, 2)), np.empty((0, 2), np.int64), np.zeros(1, np.int64), np.empty(0, np.uint32),
     np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.uint8), np.empty(0, np.uint64),
 )  # fmt: skip
+
+
+def table_of_carried(objects: pa.RecordBatch, ranks: NDArray[np.int64]) -> pa.RecordBatch:
+    """STORED of objects that carry counts, with these ranks; other fields they may lack."""
+    columns = []
+    for field in STORED:
+        if field.name == "rank":
+            columns.append(pa.array(ranks))
+        elif field.name in objects.schema.names:
+            columns.append(objects[field.name])
+        else:
+            columns.append(pa.nulls(len(ranks), field.type).fill_null(b""))
+    return pa.RecordBatch.from_arrays(columns, schema=STORED)

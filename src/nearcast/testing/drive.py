@@ -19,8 +19,8 @@ from nearcast.model.frame import Idf
 from nearcast.model.space import Space
 from nearcast.model.standing import Needs
 from nearcast.objects import DEFAULT, STORES
-from nearcast.objects.base import STORED, Slicing
-from nearcast.objects.tables import read_table
+from nearcast.objects.base import Slicing
+from nearcast.objects.tables import read_table, table_of_carried
 from nearcast.testing.oracle import Order
 from nearcast.wire.carried import Carried, carried_by
 from nearcast.wire.changes import Changes
@@ -148,7 +148,7 @@ def _batch(
     ranked = ranks[ascending] if Needs.RANK in decoded.needs else None
     stored = None
     if kind.keeps:
-        stored = _stored(decoded.objects.take(pa.array(object_rows)), ranks[object_rows])
+        stored = table_of_carried(decoded.objects.take(pa.array(object_rows)), ranks[object_rows])
     return Batch(
         with_clock(controls.take(pa.array(control_rows)), before[~is_object]),
         objects_before[~is_object].astype(np.int32),
@@ -160,19 +160,6 @@ def _batch(
         kind.frame.idf.hashed,
         settled,
     )
-
-
-def _stored(objects: pa.RecordBatch, ranks: NDArray[np.int64]) -> pa.RecordBatch:
-    """STORED of objects with these ranks; what they do not carry is empty."""
-    columns = []
-    for field in STORED:
-        if field.name == "rank":
-            columns.append(pa.array(ranks))
-        elif field.name in objects.schema.names:
-            columns.append(objects[field.name])
-        else:
-            columns.append(pa.nulls(len(ranks), field.type).fill_null(b""))
-    return pa.RecordBatch.from_arrays(columns, schema=STORED)
 
 
 def keep(index: LocalIndex, batch: Batch) -> None:

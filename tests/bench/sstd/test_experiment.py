@@ -16,7 +16,7 @@ from nearcast.index.arena import Memory
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.objects import STORES
-from nearcast.routing.sstd.knn_merge import OWN, TOLD
+from nearcast.routing.sstd.nearest_merge import OWN, TOLD
 from nearcast_bench.common.figures import Figure
 from nearcast_bench.sstd import byparts, full
 from nearcast_bench.sstd.adjusting import INSERTED, NONE, PLANS, run_adjusting

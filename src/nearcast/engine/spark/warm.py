@@ -22,7 +22,7 @@ from nearcast.kinds.strategies import Strategy
 from nearcast.model.jit import cache_dir
 from nearcast.objects import STORES
 from nearcast.objects.base import STORED, Slicing
-from nearcast.objects.tables import read_table
+from nearcast.objects.tables import read_table, table_of_carried
 from nearcast.wire.carried import carried_by
 from nearcast.wire.jsonl import decode_jsonl
 from nearcast.wire.notifications import Reported, render, tabulate
@@ -126,7 +126,12 @@ def load_kernels(settings: Settings, only: str | None = None) -> None:
         objects = object_columns(decoded.objects)
         clock = numbers(decoded.objects["time"]).copy()
         texts = [] if decoded.texts is None else [decoded.texts]
-        index.carry(carried_by(decoded.objects, texts, np.arange(len(clock)), kind.needs))
+        ranks = np.arange(len(clock))
+        index.carry(carried_by(decoded.objects, texts, ranks, kind.needs))
+        if kind.keeps:
+            idf = settings.weights.hashed
+            index.past = STORES[settings.store](settings.space, Memory(), kind.slicing, idf)
+            index.past.add(*read_table(table_of_carried(decoded.objects, ranks)))
         for changes in index.matching(objects, clock, decoded.latest):
             index.reports(changes.slot)
             reported = Reported(kind, index, changes)

@@ -14,8 +14,8 @@ from nearcast.objects import STORES, ObjectStore, Scan
 from nearcast.objects.base import Objects
 from nearcast.objects.scan import Scan as Store
 from nearcast.routing import ROUTERS, Sample
-from nearcast.routing.sstd.knn_by_parts import NearestLeaf, in_one_round, in_two_phases
-from nearcast.routing.sstd.knn_merge import OWN, TOLD, Merger, Part
+from nearcast.routing.sstd.nearest_by_parts import NearestLeaf, in_one_round, in_two_phases
+from nearcast.routing.sstd.nearest_merge import OWN, TOLD, Merger, Part
 from nearcast.routing.sstd.object_routing import lists_of, route_objects
 from nearcast.routing.sstd.qt_router import QtRouter
 from nearcast.routing.sstd.qt_tree import QtTree
