@@ -18,6 +18,7 @@ from nearcast.model.space import Space
 from nearcast.routing import ROUTERS, Router
 from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey
+from nearcast.routing.sstd.qt_router import QtRouter
 from nearcast.wire.tables import OBJECTS, REGIONS, join, lists, numbers, object_columns
 from nearcast_bench.common.cluster import (
     ENGINE,
@@ -52,7 +53,7 @@ class Layout:
 def planned(layout: Layout, stream: Stream, survey: RegionSurvey) -> tuple[Router, float]:
     """(the router with its plan, seconds that planning took)."""
     router = ROUTERS[layout.router](layout.workers)
-    if not isinstance(router, GridRouter):
+    if not isinstance(router, GridRouter | QtRouter):
         return router, 0.0
     known = {k: v for k, v in layout.parameters if k in router.parameters}
     started = time.thread_time()

@@ -76,6 +76,14 @@ def test_who_is_visited(reported: list[Figure]) -> None:
 
 
 @pytest.mark.slow
+def test_standing_queries_go_by_a_plan(reported: list[Figure]) -> None:
+    """By a QT-tree each post goes to one worker; without a plan it would go to all."""
+    for point in of(reported, "11(a)"):
+        if point["router"].startswith(SSTD):
+            assert point["object_copies"] == 1
+
+
+@pytest.mark.slow
 def test_no_adjustment_moves_nothing(reported: list[Figure]) -> None:
     for point in of(reported, "14") + of(reported, "15"):
         if point["plan"] == NONE:
