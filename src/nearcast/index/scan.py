@@ -179,10 +179,10 @@ class Scan(LocalIndex):
             o, until = _seen(objects, self._carried, row, int(clock[i])), int(objects.until[row])
             self._begin(i, past, clock, o.rank, found)
             for slot, sub in enumerate(self._subs):
-                if i >= sub.born:
+                if i >= sub.born or not self.kind.after_objects:
                     self._pass_time(slot, sub, o.now - self.kind.after_objects, clock, found)
-                    if self._whole:
-                        self._push(slot, sub, i, o, until, found)
+                if self._whole and i >= sub.born:
+                    self._push(slot, sub, i, o, until, found)
                 if sub.sees(i, o.time, until, self._whole) and sub.standing.matches(o):
                     found += [(i, slot, change) for change in sub.standing.offer(o)]
                     sub.changed = True
