@@ -116,6 +116,8 @@ def _subscribe(raw: dict[str, Any], space: Space, kinds: Mapping[str, Kind]) -> 
     kind, standing = _query(query, space, kinds)
     for name in getattr(kind.query, "only_standing", ()):  # asks may lack them
         count(query, name)
+    if kind.window is not None:
+        last = None  # it begins with the window anyway
     if last is not None and kind.firsts is None:
         raise Invalid(f"last: {kind.name} does not look back")
     return Subscribe(

@@ -75,6 +75,10 @@ class WireKind(Protocol):
         """How its asks are answered; None: it has none."""
 
     @property
+    def window(self) -> object | None:
+        """The window of the run, if its results begin with that whatever a subscribe says."""
+
+    @property
     def firsts(self) -> object | None:
         """What `last` means for its new subscriptions; None: they do not look back."""
 

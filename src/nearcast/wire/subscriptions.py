@@ -64,7 +64,8 @@ class ControlBuilder:
         time = to_ms(event.time)
         query = event.query
         kind = self.kinds[kind_name(query)]
-        if event.last is not None and kind.firsts is None:
+        last = event.last if kind.window is None else None  # it begins with the window anyway
+        if last is not None and kind.firsts is None:
             raise Invalid(f"last: {kind.name} does not look back; leave it out")
         try:
             program, words, conjunction = compile_where(query.where or "")
@@ -79,9 +80,9 @@ class ControlBuilder:
             *own,
         )  # fmt: skip
         self._rows[kind.name].append(row)
-        if event.last is not None:
+        if last is not None:
             text = msgspec.json.encode(event).decode()[:excerpt]
-            more = (time - event.last, file, line, text)
+            more = (time - last, file, line, text)
             self._lasts.setdefault(kind.name, []).append(row + more)
 
     def tables(self) -> tuple[dict[str, pa.RecordBatch], pa.RecordBatch]:
