@@ -97,6 +97,9 @@ class LocalIndex(ABC):
     now: int = NEVER
     """How far time had come before the batch, where only time says it (a replay)."""
 
+    ranked = 0
+    """How many objects of the run came before the batch, for kinds that keep objects."""
+
     def __init__(self, space: Space, storage: Storage) -> None:
         self.space = space
         self.storage = storage

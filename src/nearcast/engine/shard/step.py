@@ -168,7 +168,7 @@ class ShardStep:
             held = {k: len(i) for k, i in indexes.items()}
             self._apply(indexes, views, report)
             for index in indexes.values():
-                index.now = manifest.now
+                index.now, index.ranked = manifest.now, manifest.ranked
                 if events.carried is not None:
                     index.carry(events.carried)
             own = own_objects(events, shard, self.settings, routers, views)

@@ -170,10 +170,9 @@ class Tables(PostedIndex):
 
     def _ranks(self, objects: ObjectColumns) -> NDArray[np.int64]:
         """Ranks of the objects in order, and of what comes next; new slots begin at theirs."""
-        following = int(self._own_meta[_NEXT_RANK])
+        following = max(int(self._own_meta[_NEXT_RANK]), self.ranked)
         ranks = np.empty(0, np.int64)
-        if len(objects.order):
-            assert self._carried.ranks is not None
+        if len(objects.order) and self._carried.ranks is not None:  # else the kind is not in use
             ranks = self._carried.ranks[objects.order]
             following = int(ranks.max()) + 1
         self._own_meta[_NEXT_RANK] = following
