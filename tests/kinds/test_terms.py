@@ -111,9 +111,7 @@ texts = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 
 
 @settings(max_examples=60)
-@given(
-    st.dictionaries(texts, st.integers(1, 4), max_size=40), st.integers(1, 50), st.booleans()
-)
+@given(st.dictionaries(texts, st.integers(1, 4), max_size=40), st.integers(1, 50), st.booleans())
 def test_lists_are_what_sorting_gives(counts: dict[str, int], k: int, purged: bool) -> None:
     """On real hashes, with quotes, control characters and letters beyond 16 bits."""
     dictionary = Dictionary(Memory())
