@@ -24,6 +24,7 @@ from nearcast.kernels.tokens import word_columns
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
 from nearcast.wire.jsonl import decode_jsonl
+from nearcast.wire.kind import needs_of
 
 KERNELS: list[Any] = [
     apply_controls,
@@ -53,7 +54,8 @@ def test_a_run_needs_nothing_that_was_not_loaded(
     batches: list[list[Any]] = [log[:60], log[60:], ["broken"]]
     for batch, lines in enumerate(batches):
         data = "\n".join(json.dumps(line) for line in lines).encode()
-        decoded = decode_jsonl(data, settings.space, settings.kinds)
+        needs = needs_of(settings.kinds)
+        decoded = decode_jsonl(data, settings.space, settings.kinds, needs=needs)
         route = RouteStep(settings, str(tmp_path / "state"), batch)
         envelopes = [unpack(e) for _, e in route.envelopes(decoded, 0, batch == 2)]
         manifest, _ = step.process(0, envelopes, manifest)
@@ -68,7 +70,7 @@ def test_a_process_loads_a_kind_of_a_plugin(monkeypatch: pytest.MonkeyPatch) -> 
         lambda settings, only: loaded.append((settings, only)),
     )
     settings = Settings(plugins=("tests.kinds.count",))
-    assert list(settings.strategies) == ["range", "knn", "count"]
+    assert list(settings.strategies) == ["range", "knn", "topk", "terms", "count"]
     for kind in settings.strategies:
         load_one(words_for(settings, kind))
     assert loaded == [(settings, kind) for kind in settings.strategies]

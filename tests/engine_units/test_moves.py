@@ -16,7 +16,8 @@ IDS = [11, 22, 33]
 
 
 def controls(folder: Path, router: str = "random") -> Controls:
-    return Controls(folder, Settings(shards=3, strategies={"range": router, "knn": router}))
+    strategies = {"range": router, "knn": router}
+    return Controls(folder, Settings(shards=3, strategies=strategies, only=("range", "knn")))
 
 
 def export(path: Path, *shards: int) -> Export:

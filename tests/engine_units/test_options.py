@@ -208,9 +208,9 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"bounds": (0, 0, math.inf, 1)}, "bounds: write minx,miny,maxx,maxy"),
     ({"bounds": (0, 0, 181, 1), "strategies": {"range": "tornado"}},
      "bounds: write degrees, lon from -180 to 180 and lat from -90 to 90, or use space planar"),
-    ({"bounds": (0, 0, 1, 1)},
+    ({"bounds": (0, 0, 1, 1), "kinds": ("range", "knn")},
      "bounds has no effect: no chosen strategy divides space into cells (range=hash+pyramid, "
-     "knn=hash+pyramid, topk=hash+scan); leave it out, or use one of range=ps2stream, "
+     "knn=hash+pyramid); leave it out, or use one of range=ps2stream, "
      "range=space-grid, range=space-kd, range=space-r, range=tornado, range=tornado-uniform, "
      "range=sstd, range=sstd-quadtree"),
     ({"bounds": (0, 0, 1, 1), "strategies": {"range": "text-metric"}},
