@@ -57,7 +57,7 @@ def test_asks_reach_back_into_the_archive(
         run = run_log(tmp_path / str(seed), log, chosen, 13, Random(seed))
         answers = [n for n in map(json.loads, reported(run.out)) if n["event"] == "answer"]
         assert len(answers) == sum(e["op"] == "ask" for e in log) - len(refused(run.out))
-        assert any(len(n["objects"]) > 1 for n in answers)
+        assert any(len(n.get("objects", ())) > 1 for n in answers)
         assert ids_of(folder) == published(log, order)
 
 
@@ -85,7 +85,7 @@ def test_ranks_are_those_of_the_run(tmp_path: Path, memory: Path) -> None:
     found = read(folder, NEVER, FOREVER)
     assert found["rank"].to_pylist() == list(range(90))
     assert found["id"].to_pylist() == [f"o{n}".encode() for n in range(90)]
-    assert set(map(tuple, found["counts"].to_pylist())) <= {(1, 2), (2, 1)}
+    assert {tuple(sorted(counts)) for counts in found["counts"].to_pylist()} == {(1, 1, 2)}
 
 
 def test_another_archive_is_refused(tmp_path: Path, memory: Path) -> None:
