@@ -199,6 +199,7 @@ def test_slices_are_sealed_and_rebuilt_from_their_files(
     assert not difference(reported(run.out), Counter(map(as_text, right.notifications)))
     files = [manifest.objects for manifest in run.states[run.next]]
     assert any(f.slices for f in files)
+    files += [f for manifest in run.states[run.next] for f in manifest.kept.values()]
     kept = {name for f in files for name in (*f.slices.values(), *f.rest)}
     old = {name for f in files for _, name in f.unused}
     there = {path.name for path in (run.checkpoint / "objects").glob("*/*.bin")}

@@ -120,11 +120,16 @@ class Past:
     """A store of one shard, for one batch, and its files in a folder."""
 
     def __init__(
-        self, settings: Settings, folder: Path, storage: Storage, slicing: Slicing = SLICING
+        self,
+        settings: Settings,
+        folder: Path,
+        storage: Storage,
+        slicing: Slicing | None = None,
     ) -> None:
+        """`slicing`: None for the usual one."""
         self.settings, self.folder = settings, folder
         idf = settings.weights.hashed
-        self.store = STORES[settings.store](settings.space, storage, slicing, idf)
+        self.store = STORES[settings.store](settings.space, storage, slicing or SLICING, idf)
         self._added: pa.RecordBatch | None = None
 
     def rebuild(self, files: StoredFiles) -> None:
