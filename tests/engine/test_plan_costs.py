@@ -65,7 +65,10 @@ def held_costs(run: Miniature, batch: int, router: Kop) -> list[float]:
     sums = []
     for shard, manifest in enumerate(run.states[batch + 1]):
         indexes = {
-            name: kind.index("inverted")(Space.PLANAR, Memory()) for name, kind in KINDS.items()
+            name: kind.index("inverted" if "inverted" in kind.indexes else kind.indexes[-1])(
+                Space.PLANAR, Memory()
+            )
+            for name, kind in KINDS.items()
         }
         StateFiles(run.checkpoint, shard).rebuild(manifest, indexes)
         slots = counted(indexes["knn"], manifest.now)
