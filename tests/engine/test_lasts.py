@@ -22,12 +22,14 @@ from tests.engine.contract import (
 from tests.engine.test_asks import WORLD, settings_of
 
 from nearcast.engine.faults import POINTS
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.testing.cases import publish
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order, replay
 
 Json = dict[str, Any]
+LOOKING = {name: kind for name, kind in KINDS.items() if kind.firsts is not None}
 STRATEGIES: tuple[dict[str, str], ...] = (
     {},
     {"range": "random+pyramid", "knn": "random"},
@@ -62,7 +64,9 @@ def test_what_is_reported_to_an_id_keeps_its_order(
 ) -> None:
     """First results come after what the id meant before, and before what follows."""
     for seed in range(4):
-        events = random_log(seed, Space.PLANAR, 100, 0.2, late_controls=True, lasts=0.8)
+        events = random_log(
+            seed, Space.PLANAR, 100, 0.2, late_controls=True, lasts=0.8, kinds=LOOKING
+        )
         strategies = dict.fromkeys(("range", "knn"), f"hash+{index}")
         chosen = settings_of(memory, shards=1, strategies=strategies, order=order)
         run = run_log(tmp_path / str(seed), events, chosen, 17)
@@ -88,7 +92,7 @@ def _by_id(notifications: list[Json], kind: str) -> dict[str, list[str]]:
 def test_only_the_difference_of_a_batch(order: Order, tmp_path: Path, memory: Path) -> None:
     """With `--changes net`, replaying what was reported gives the same results in the end."""
     for seed in range(4):
-        events = random_log(seed, Space.PLANAR, 100, 0.0, lasts=0.8)
+        events = random_log(seed, Space.PLANAR, 100, 0.0, lasts=0.8, kinds=LOOKING)
         results = []
         for changes in ("every", "net"):
             folder = tmp_path / f"{seed} {changes}"
