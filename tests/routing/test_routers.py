@@ -40,6 +40,16 @@ QUERIES: dict[str, list[Any]] = {
         {"kind": "knn", "at": [0, 1], "k": 1, "where": "a OR b"},
         {"kind": "knn", "at": [5, 5], "k": 3, "where": "a AND b", "window": 10},
     ],
+    "topk": [
+        {"kind": "topk", "at": [3, 3], "k": 2, "keywords": ["a"], "alpha": 0.5, "maxdist": 9},
+        {"kind": "topk", "at": [0, 1], "k": 1, "keywords": ["a", "b"], "alpha": 1, "maxdist": 9},
+        {"kind": "topk", "at": [5, 5], "k": 3, "keywords": ["b"], "alpha": 0, "maxdist": 1},
+    ],
+    "terms": [
+        {"kind": "terms", "region": {"bbox": [0, 0, 1, 1]}, "k": 1, "window": 9, "every": 3},
+        {"kind": "terms", "region": {"bbox": [3, 3, 4, 4]}, "k": 2, "window": 1, "every": 9},
+        {"kind": "terms", "region": {"bbox": [0, 0, 9, 9]}, "k": 3, "window": 5, "every": 5},
+    ],
 }
 
 

@@ -75,7 +75,7 @@ def test_what_there_is_not(kind: str, name: str, reason: str) -> None:
 def test_there_is_no_such_kind() -> None:
     with pytest.raises(NearcastError) as caught:
         choose({"circle": "hash"}, KINDS)
-    assert str(caught.value) == "strategy: unknown kind 'circle'; there are range, knn"
+    assert str(caught.value) == "strategy: unknown kind 'circle'; there are range, knn, topk, terms"
 
 
 def test_defaults_where_nothing_is_wanted() -> None:
