@@ -9,7 +9,7 @@ from rich.console import Console
 from nearcast.demo.screen import Plain, Silent, Terminal, choose_screen, spark_line
 from nearcast.demo.tally import Tally
 from nearcast.engine.output.reports import BatchRecord
-from nearcast.engine.shard.step import Report
+from nearcast.engine.shard.report import Report
 
 RECORD = BatchRecord(
     7,

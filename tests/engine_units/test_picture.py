@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from nearcast.engine.moves.balancer import HOLDS_AFTER, Record
 from nearcast.engine.output.picture import SHOWN, colour, picture, write_picture
 from nearcast.engine.output.reports import BatchRecord, describe_balance
-from nearcast.engine.shard.step import Report
+from nearcast.engine.shard.report import Report
 from nearcast.plotting import svg
 from nearcast.routing.balance import Balance, Counts
 

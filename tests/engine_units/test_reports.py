@@ -11,7 +11,7 @@ from nearcast.engine.moves.balancer import LOG, NOTHING, Balancer, Record
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.batch_files import kinds_of
 from nearcast.engine.output.reports import BatchRecord, summarise
-from nearcast.engine.shard.step import Report
+from nearcast.engine.shard.report import Report
 from nearcast.routing.balance import Balance
 from nearcast.wire.durable import write_atomic
 from nearcast.wire.tables import REJECTS, table_of

@@ -17,7 +17,7 @@ from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.wire.decode import Decoded
 from nearcast.wire.jsonl import decode_jsonl
-from nearcast.wire.tables import ENDS
+from nearcast.wire.tables import ENDS, from_bytes
 
 Json = dict[str, Any]
 SHARDS = 3
@@ -136,7 +136,7 @@ def envelopes(folder: Path, d: Decoded, final: bool = False) -> list[Envelope]:
 
 def controls(e: Envelope) -> int:
     """How many subscribes and ends an envelope holds."""
-    subscribes = [e.subscribe_table(KINDS[kind]) for kind in e.subscribes]
+    subscribes = [from_bytes(e.subscribes[k], KINDS[k].schema) for k in e.subscribes]
     return sum(table.num_rows for table in (*subscribes, e.end_table))
 
 
@@ -153,7 +153,11 @@ def test_every_shard_hears_of_every_split(tmp_path: Path) -> None:
     assert [e.reject_table.num_rows for e in found] == [1, 0, 0]
     assert sum(map(controls, found)) == 16
     for kind in KINDS.values():
-        mine = [e.subscribe_table(kind) for e in found if kind.name in e.subscribes]
+        mine = [
+            from_bytes(e.subscribes[kind.name], kind.schema)
+            for e in found
+            if kind.name in e.subscribes
+        ]
         rows = sorted((r for t in mine for r in t.to_pylist()), key=lambda r: r["pos"])
         sent = d.subscribes.get(kind.name)
         assert rows == (sent.to_pylist() if sent is not None else [])

@@ -14,8 +14,9 @@ from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.commit import Sink
 from nearcast.engine.route.envelope import Envelope, unpack
 from nearcast.engine.route.step import RouteStep
+from nearcast.engine.shard.report import Report
 from nearcast.engine.shard.state import Manifest
-from nearcast.engine.shard.step import Report, ShardStep
+from nearcast.engine.shard.step import ShardStep
 from nearcast.wire.decode import Decoded
 
 

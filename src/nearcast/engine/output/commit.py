@@ -17,7 +17,7 @@ from nearcast.engine.output.archiving import open_archive
 from nearcast.engine.output.batch_files import commit
 from nearcast.engine.output.reports import BatchRecord, Reports
 from nearcast.engine.route.mail import Mail
-from nearcast.engine.shard.step import Report, costs_of
+from nearcast.engine.shard.report import Report, costs_of
 
 OnBatch = Callable[[BatchRecord], None]
 

@@ -12,7 +12,7 @@ import msgspec
 
 from nearcast.engine.moves.balancer import HOLDS_AFTER, Record
 from nearcast.engine.options.settings import Settings
-from nearcast.engine.shard.step import Report
+from nearcast.engine.shard.report import Report
 from nearcast.routing import Load
 from nearcast.routing.balance import Balance, imbalance
 from nearcast.wire.durable import write_atomic

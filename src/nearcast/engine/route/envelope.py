@@ -10,10 +10,7 @@ import pyarrow as pa
 
 from nearcast.engine.route.mail import read_mail
 from nearcast.model.standing import Needs
-from nearcast.wire.asks import asks_with
 from nearcast.wire.carried import objects_with
-from nearcast.wire.kind import WireKind
-from nearcast.wire.lasts import lasts_with
 from nearcast.wire.tables import ENDS, REJECTS, from_bytes, to_bytes
 
 
@@ -68,18 +65,6 @@ class Envelope(msgspec.Struct):
             return from_bytes(self.objects, schema)
         whole = read_mail(self.mail, schema)
         return whole if self.rows is None else whole.take(pa.array(np.frombuffer(self.rows, _ROW)))
-
-    def subscribe_table(self, kind: WireKind) -> pa.RecordBatch:
-        """Subscribes of one kind."""
-        return from_bytes(self.subscribes[kind.name], kind.schema)
-
-    def ask_table(self, kind: WireKind) -> pa.RecordBatch:
-        """Asks of one kind."""
-        return from_bytes(self.asks[kind.name], asks_with(kind))
-
-    def last_table(self, kind: WireKind) -> pa.RecordBatch:
-        """Subscribes of one kind that look back."""
-        return from_bytes(self.lasts[kind.name], lasts_with(kind))
 
     @property
     def end_table(self) -> pa.RecordBatch:

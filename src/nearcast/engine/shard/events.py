@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from nearcast.wire.tables import (
     OBJECTS,
     ObjectColumns,
     empty,
+    from_bytes,
     join,
     numbers,
     object_columns,
@@ -141,16 +143,16 @@ def in_order(envelopes: list[Envelope], settings: Settings, now: int, ranked: in
     published = sum(e.extras.published for e in envelopes)
     before: list[int] = np.maximum.accumulate([now, *(e.latest for e in envelopes)])[:-1].tolist()
     floors = [None if by_time else floor for floor in before]
-    subscribes = {}
-    for name, kind in settings.kinds.items():
-        found = [e.subscribe_table(kind) for e in envelopes if name in e.subscribes]
-        if found:
-            here = [f for e, f in zip(envelopes, floors, strict=True) if name in e.subscribes]
-            subscribes[name] = join(list(map(_not_before, found, here)), kind.schema)
+    kinds = settings.kinds
+    subscribes = _by_kind([e.subscribes for e in envelopes], floors, kinds, lambda k: k.schema)
+    asks = _by_kind([e.asks for e in envelopes], floors, kinds, asks_with)
+    lasts = _by_kind([e.lasts for e in envelopes], floors, kinds, lasts_with)
     ends = join(list(map(_not_before, (e.end_table for e in envelopes), floors)), ENDS)
-    asks, lasts = _asks(envelopes, settings, floors), _lasts(envelopes, settings, floors)
-    ranks = _ranks_before(asks, envelopes, tables, by_time, ranked)
-    looking = _ranks_before_lasts(lasts, envelopes, tables, by_time, ranked)
+    if by_time:  # an ask comes after all objects up to its time: their times say enough
+        ranks = {kind: np.full(table.num_rows, FOREVER) for kind, table in asks.items()}
+    else:
+        ranks = _ranks_before(asks, envelopes, tables, by_time, ranked)
+    looking = _ranks_before(lasts, envelopes, tables, by_time, ranked)
     in_use = frozenset(name for e in envelopes for name in e.in_use) | {*settings.begins_with}
     behind = (objects, asks, ranks, in_use, lasts, looking)
     if not by_time:
@@ -175,53 +177,20 @@ def in_order(envelopes: list[Envelope], settings: Settings, now: int, ranked: in
     return Events(*common, *behind)
 
 
-def _asks(
-    envelopes: list[Envelope], settings: Settings, floors: list[int | None]
+def _by_kind(
+    tables: list[dict[str, memoryview]],
+    floors: list[int | None],
+    kinds: Mapping[str, Kind],
+    schema_of: Callable[[Kind], pa.Schema],
 ) -> dict[str, pa.RecordBatch]:
-    """The asks of a batch by kind, in the order of their positions."""
-    asks = {}
-    for name, kind in settings.kinds.items():
-        found = [
-            _not_before(e.ask_table(kind), floor)
-            for e, floor in zip(envelopes, floors, strict=True)
-            if name in e.asks
-        ]
+    """Rows of a batch by kind, in the order of their positions; `tables`: of each envelope."""
+    joined = {}
+    for name, kind in kinds.items():
+        schema, pairs = schema_of(kind), zip(tables, floors, strict=True)
+        found = [(from_bytes(some[name], schema), floor) for some, floor in pairs if name in some]
         if found:
-            asks[name] = join(found, asks_with(kind))
-    return asks
-
-
-def _lasts(
-    envelopes: list[Envelope], settings: Settings, floors: list[int | None]
-) -> dict[str, pa.RecordBatch]:
-    """The subscribes of a batch that look back, by kind, in the order of their positions."""
-    lasts = {}
-    for name, kind in settings.kinds.items():
-        found = [
-            _not_before(e.last_table(kind), floor)
-            for e, floor in zip(envelopes, floors, strict=True)
-            if name in e.lasts
-        ]
-        if found:
-            lasts[name] = join(found, lasts_with(kind))
-    return lasts
-
-
-def _ranks_before_lasts(
-    lasts: dict[str, pa.RecordBatch],
-    envelopes: list[Envelope],
-    tables: list[pa.RecordBatch],
-    by_time: bool,
-    ranked: int,
-) -> dict[str, NDArray[np.int64]]:
-    """The rank of the first object handled after each subscribe, on whichever shard it is."""
-    if not by_time:
-        return _ranks_before(lasts, envelopes, tables, by_time, ranked)
-    if not lasts:
-        return {}
-    every = every_object(envelopes, tables)
-    time = np.sort(np.concatenate([np.empty(0, np.int64), *(numbers(t["time"]) for t in every)]))
-    return {k: ranked + np.searchsorted(time, numbers(t["time"])) for k, t in lasts.items()}
+            joined[name] = join([_not_before(table, floor) for table, floor in found], schema)
+    return joined
 
 
 def _except(table: pa.RecordBatch, pos: NDArray[np.int64]) -> pa.RecordBatch:
@@ -230,22 +199,19 @@ def _except(table: pa.RecordBatch, pos: NDArray[np.int64]) -> pa.RecordBatch:
 
 
 def _ranks_before(
-    asks: dict[str, pa.RecordBatch],
+    rows: dict[str, pa.RecordBatch],
     envelopes: list[Envelope],
     tables: list[pa.RecordBatch],
     by_time: bool,
     ranked: int,
 ) -> dict[str, NDArray[np.int64]]:
-    """The rank of the first object handled after each ask, on whichever shard it is.
-
-    By time, an ask is handled after all objects up to its time: their times say enough.
-    """
-    if by_time:
-        return {kind: np.full(table.num_rows, FOREVER) for kind, table in asks.items()}
-    if not asks:
+    """The rank of the first object handled after each of `rows`, on whichever shard it is."""
+    if not rows:
         return {}
-    pos = np.concatenate([numbers(t["pos"]) for t in every_object(envelopes, tables)])
-    return {k: ranked + np.searchsorted(pos, numbers(t["pos"])) for k, t in asks.items()}
+    column = "time" if by_time else "pos"
+    every = [numbers(t[column]) for t in every_object(envelopes, tables)]
+    places = np.sort(np.concatenate([np.empty(0, np.int64), *every]))
+    return {k: ranked + np.searchsorted(places, numbers(t[column])) for k, t in rows.items()}
 
 
 def _not_before(controls: pa.RecordBatch, floor: int | None) -> pa.RecordBatch:

@@ -2,16 +2,15 @@
 
 The objects of the past rest on all shards, so each shard looks for its part (`kinds.firsts`). A
 kind that reports at once needs no more. Else the subscription waits: in batch n it is set aside
-and rests in no index; the shard that would have held it writes down its controls and the objects
-of the batch that it sees. All shards write down what they found. The control file of batch n+1
-names these files. Before batch n+1 the shard where the subscription now belongs puts the parts
-together, lets a scratch index live through what was written down, reports what comes of it, and
-takes the subscription with its result into its own index, as if it had been moved there.
+(`waiting.py`) and rests in no index; the shard that would have held it writes down its controls and
+the objects of the batch that it sees. All shards write down what they found. The control file of
+batch n+1 names these files. Before batch n+1 the shard where the subscription now belongs puts the
+parts together, lets a scratch index live through what was written down, reports what comes of it,
+and takes the subscription with its result into its own index, as if it had been moved there.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,198 +20,36 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.engine.files import inside
-from nearcast.engine.formats import read_binary, write_binary
+from nearcast.engine.formats import read_binary
 from nearcast.engine.options.settings import Settings
-from nearcast.engine.shard.events import Events, Ordered
 from nearcast.engine.shard.views import reported_by
+from nearcast.engine.shard.waiting import (
+    FoundFile,
+    Numbers,
+    Waiting,
+    changes_of,
+    with_replaced,
+)
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Memory
 from nearcast.kernels.hashing import hash_ids
-from nearcast.kernels.ragged import gather
 from nearcast.kernels.slots import REPORTS, SUBSCRIBE
-from nearcast.kinds.firsts import First, Past
+from nearcast.kinds.firsts import First
 from nearcast.model.standing import Needs
 from nearcast.routing import Router
-from nearcast.wire.carried import TEXTS, WordTexts, carried_by
-from nearcast.wire.changes import Changes, Texts
-from nearcast.wire.kind import WireKind
+from nearcast.wire.carried import TEXTS, carried_by
+from nearcast.wire.changes import Changes
 from nearcast.wire.notifications import Reported, net
 from nearcast.wire.tables import (
     ObjectColumns,
     empty,
-    filled_up,
     from_bytes,
     join,
     numbers,
     object_columns,
-    replaced,
-    string_column,
     strings,
-    to_bytes,
     with_flags,
 )
-
-__all__ = ["Begun", "Waiting", "begin", "reported_at_once", "set_aside", "wait", "write_firsts"]
-
-Numbers = NDArray[np.int64]
-
-
-class Waiting(msgspec.Struct):
-    """Subscriptions of one kind that wait on a shard, and what they see meanwhile."""
-
-    controls: memoryview  # their subscribes, and what ends them within the batch
-    at: bytes  # int64: objects before each of these
-    objects: memoryview  # OBJECTS, with what they carry, in object order
-    until: bytes  # int64 (`wire.tables.ObjectColumns`)
-    clock: bytes  # int64: how far time has come at each object
-    now: int  # and after the batch
-    needs: int = 0  # what the objects carry (`model.standing.Needs`)
-    ranks: bytes = b""  # int64
-    texts: memoryview | None = None  # TEXTS
-
-
-class FoundFile(msgspec.Struct):
-    """What one shard found and holds in one batch, by kind."""
-
-    pos: dict[str, list[int]]  # the subscribes that look back
-    parts: dict[str, list[Past]]  # for each of these
-    waiting: dict[str, Waiting]
-
-
-# -- the batch of the subscribe -------------------------------------------------------------------
-
-
-def set_aside(ordered: Ordered, wanted: Numbers) -> tuple[Ordered, Ordered | None]:
-    """Events without the subscriptions at the positions `wanted`; and the events of these.
-
-    For the index, each is replaced by a subscription that is elsewhere. What becomes of its id
-    later in the batch concerns only what waits: so all that is reported keeps its order.
-    """
-    controls = ordered.controls
-    begins = numbers(controls["op"]) == SUBSCRIBE
-    chosen = np.flatnonzero(begins & np.isin(numbers(controls["pos"]), wanted))
-    if not len(chosen):
-        return ordered, None
-    ids = numbers(controls["id"].dictionary_encode().indices)
-    first = np.full(int(ids.max()) + 1, controls.num_rows)
-    np.minimum.at(first, ids[chosen], chosen)
-    rows = np.arange(controls.num_rows)
-    aside = rows >= first[ids]
-    ending = rows == first[ids]
-    rest = _with_replaced(controls, np.flatnonzero(~aside), np.flatnonzero(ending))
-    here = ordered.at[~aside | ending]
-    kept = Ordered(rest, here, ordered.objects, ordered.clock, ordered.now)
-    waits = controls.take(pa.array(np.flatnonzero(aside)))
-    at = ordered.at[aside]
-    return kept, Ordered(waits, at, ordered.objects, ordered.clock, ordered.now)
-
-
-def _with_replaced(controls: pa.RecordBatch, kept: Numbers, ended: Numbers) -> pa.RecordBatch:
-    """The rows `kept`, and those of `ended` as ends by a subscription that is elsewhere."""
-    schema = controls.schema
-    ends = filled_up(replaced(controls.take(pa.array(ended))), schema)
-    whole = join([controls.take(pa.array(kept)), ends], schema)
-    return whole.take(pa.array(np.argsort(np.concatenate([kept, ended]), kind="stable")))
-
-
-def wait(view: Ordered, events: Events) -> Waiting:
-    """What is written down of subscriptions that were set aside; `view`: what they see."""
-    first = int(view.at.min(initial=len(view.objects.order)))
-    rows = view.objects.order[first:]
-    table = events.table.take(pa.array(rows))
-    waiting = Waiting(
-        to_bytes(view.controls),
-        (view.at.astype(np.int64) - first).tobytes(),
-        to_bytes(table),
-        view.objects.until[rows].tobytes(),
-        view.clock[first:].tobytes(),
-        view.now,
-    )
-    carried = events.carried
-    if carried is not None:
-        needs = Needs.NOTHING if carried.counts is None else Needs.COUNTS
-        if carried.ranks is not None:
-            needs |= Needs.RANK
-            waiting.ranks = carried.ranks[rows].tobytes()
-        if isinstance(carried.texts, WordTexts):
-            needs |= Needs.TEXTS
-            known = carried.texts
-            columns = [pa.array(known.words), string_column(known.offsets, known.data)]
-            waiting.texts = to_bytes(pa.RecordBatch.from_arrays(columns, schema=TEXTS))
-        waiting.needs = needs.value
-    return waiting
-
-
-def write_firsts(
-    checkpoint: Path,
-    batch: int,
-    shard: int,
-    pos: dict[str, list[int]],
-    parts: dict[str, list[Past]],
-    waiting: dict[str, Waiting],
-) -> str:
-    """A new file in the checkpoint; its name."""
-    name = f"{batch:012d}-{shard:04d}-{uuid.uuid4().hex[:12]}.bin"
-    path = checkpoint / "firsts" / name
-    write_binary(path, "firsts", msgspec.msgpack.encode(FoundFile(pos, parts, waiting)))
-    return inside(checkpoint, path)
-
-
-class Subscribes:
-    """Rows of subscribes, as what holds the subscriptions that are reported to."""
-
-    def __init__(self, table: pa.RecordBatch) -> None:
-        ids, id_bytes = strings(table["id"])
-        tails, tail_bytes = strings(table["tail"])
-        self._lengths = np.diff(ids), np.diff(tails)
-        starts = np.stack([ids[:-1], tails[:-1] + len(id_bytes)], axis=1).ravel()
-        lengths = np.stack(self._lengths, axis=1).ravel()
-        offsets, self._text = gather(np.concatenate([id_bytes, tail_bytes]), starts, lengths)
-        self._starts = offsets[:-1:2]
-
-    def __len__(self) -> int:
-        """How many there are."""
-        return len(self._starts)
-
-    def texts(self, slots: Numbers) -> Texts:
-        """Ids and echoes."""
-        ids, tails = self._lengths
-        return Texts(self._text, self._starts[slots], ids[slots], tails[slots])
-
-
-def reported_at_once(
-    kind: WireKind, lasts: pa.RecordBatch, found: list[Past], places: Numbers
-) -> tuple[Reported, Numbers]:
-    """What a shard found, as the first event of a kind; and for each its place among the objects.
-
-    `places`: the number of objects before each subscribe.
-    """
-    counts = np.array([len(past.ids) for past in found], np.int64)
-    slot = np.repeat(np.arange(len(found)), counts)
-    ids = [id_ for past in found for id_ in past.ids]
-    time = np.frombuffer(b"".join(past.time for past in found), np.int64)
-    place = places[slot]
-    event = np.zeros(len(slot), np.uint8)
-    changes = _changes(place, slot, event, time, np.zeros(len(slot)), ids)
-    return Reported(kind, Subscribes(lasts), changes), place
-
-
-def _changes(
-    order: Numbers,
-    slot: Numbers,
-    event: NDArray[np.uint8],
-    time: Numbers,
-    value: NDArray[np.float64],
-    ids: list[bytes],
-) -> Changes:
-    lengths = np.array([len(id_) for id_ in ids], np.int64)
-    starts = np.cumsum(lengths) - lengths
-    names = np.frombuffer(b"".join(ids), np.uint8)
-    return Changes(order, slot, event, time, value, starts, lengths, names)
-
-
-# -- the batch after it ---------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -313,7 +150,7 @@ def _live_through(
     codes = numbers(table["id"].dictionary_encode().indices)
     theirs = np.isin(codes, codes[chosen])
     kept, ended = theirs & (chosen | ~begins), theirs & begins & ~chosen
-    controls = _with_replaced(table, np.flatnonzero(kept), np.flatnonzero(ended))
+    controls = with_replaced(table, np.flatnonzero(kept), np.flatnonzero(ended))
     at = np.frombuffer(waiting.at, np.int64)[theirs]
     silent = [own.get(p) is False for p in numbers(controls["pos"]).tolist()]
     flags = numbers(controls["flags"])
@@ -373,7 +210,7 @@ def _entered(
     slot = np.array([s for s, *_ in said], np.int64)
     event = np.array([e for _, e, _, _ in said], np.uint8)
     value = np.array([v for _, _, v, _ in said], np.float64)
-    return _changes(at[slot], slot, event, time[slot], value, [i for *_, i in said])
+    return changes_of(at[slot], slot, event, time[slot], value, [i for *_, i in said])
 
 
 def _in_turn(

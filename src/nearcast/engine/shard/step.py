@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol, TypeVar
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -16,41 +14,26 @@ from numpy.typing import NDArray
 from nearcast.engine import faults
 from nearcast.engine.files import inside
 from nearcast.engine.moves.balancer import STATS
-from nearcast.engine.moves.control import Export, make_routers
-from nearcast.engine.moves.parcels import Moved, export, take_in, worth_building
+from nearcast.engine.moves.control import make_routers
+from nearcast.engine.moves.parcels import Moved, export, take_in
 from nearcast.engine.moves.planning import SURVEY, Surveyed
 from nearcast.engine.options.settings import Settings
-from nearcast.engine.output.answers import write_parts
 from nearcast.engine.output.batch_files import BatchFiles, Placed, kinds_of
 from nearcast.engine.route.envelope import Directions, Envelope
 from nearcast.engine.shard.costs import Bill, add_costs
-from nearcast.engine.shard.events import Events, Ordered, in_order, ranks_in
-from nearcast.engine.shard.first_results import (
-    Waiting,
-    begin,
-    reported_at_once,
-    set_aside,
-    wait,
-    write_firsts,
-)
-from nearcast.engine.shard.objects import (
-    Past,
-    archived_objects,
-    own_objects,
-    refused,
-    rejects,
-    stored_rows,
-)
-from nearcast.engine.shard.state import Delta, Manifest, StateFiles, StoredFiles, snapshot
+from nearcast.engine.shard.events import Ordered, in_order, ranks_in
+from nearcast.engine.shard.first_results import begin
+from nearcast.engine.shard.holdings import Keeper
+from nearcast.engine.shard.looking_back import LookingBack
+from nearcast.engine.shard.objects import own_objects, stored_rows
+from nearcast.engine.shard.report import Report
+from nearcast.engine.shard.state import Manifest
 from nearcast.engine.shard.views import change_kinds, reported_by, view_of
 from nearcast.index import LocalIndex
-from nearcast.index.arena import Arena, Part
+from nearcast.index.arena import Arena
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import frozen, gather
-from nearcast.kinds.firsts import waits
 from nearcast.objects.archive import ArchiveWriter
-from nearcast.objects.archive import Part as ArchivePart
-from nearcast.objects.base import ObjectStore
 from nearcast.routing import Router
 from nearcast.routing.arrays import FOLDER, pack
 from nearcast.routing.balance import Counts
@@ -58,67 +41,7 @@ from nearcast.routing.base import Seen
 from nearcast.routing.sampling import sample_of
 from nearcast.wire.durable import write_atomic
 from nearcast.wire.notifications import Holder, Reported, net
-from nearcast.wire.tables import NEVER, REJECTS, empty, join, numbers, to_bytes
-
-_SMALL = 1 << 20  # bytes of deltas that are never worth a new snapshot
-_RECENT = 3  # batches whose objects are kept in any case, where a kind keeps objects
-
-
-Found = TypeVar("Found")
-Found_co = TypeVar("Found_co", covariant=True)
-
-
-class _Looking(Protocol[Found_co]):
-    """How objects of the past are found: for asks, and for new subscriptions."""
-
-    def search(
-        self, store: ObjectStore, table: pa.RecordBatch, before: NDArray[np.int64], /, shards: int
-    ) -> Sequence[Found_co]: ...
-
-    def places(self, table: pa.RecordBatch, /) -> NDArray[np.float64] | None: ...
-
-
-class Report(msgspec.Struct):
-    """What a shard reports to the driver about a batch: figures and names of files, no rows."""
-
-    shard: int
-    batch: int
-    subscriptions: int = 0
-    objects: int = 0
-    controls: int = 0
-    events: dict[str, int] = {}
-    notifications: dict[str, int] = {}  # "range.match": n
-    rejects: int = 0
-    reject_kinds: dict[str, int] = {}  # by what was wrong
-    examined: int = 0
-    lookups: int = 0
-    scanned: int = 0
-    seconds: float = 0.0
-    route_seconds: float = 0.0  # of all splits (reported by shard 0)
-    attach_seconds: float = 0.0
-    match_seconds: float = 0.0
-    rebuilt: bool = False
-    arena_bytes: int = 0
-    state_bytes: int = 0
-    files: dict[str, str] = {}  # final name: temporary path
-    exports: list[Export] = []
-    surveys: list[Surveyed] = []
-    counts: dict[str, Counts] = {}  # by kind
-    moved: int = 0  # copies that went elsewhere, and bytes of their files
-    moved_bytes: int = 0
-    archived: list[ArchivePart] = []  # files for the archive
-    answers: str = ""  # the file with its parts of answers, relative to the checkpoint
-    firsts: str = ""  # and that with its parts of first results
-    costs: dict[str, list[float]] = {}  # by kind: added to C(w) of each shard, less taken away
-    reach: dict[str, int] = {}  # by kind that keeps objects: how far back its subscriptions look
-
-
-def costs_of(reports: list[Report]) -> dict[str, list[float]]:
-    """By kind: what a batch added to the cost of each shard, less what it took away."""
-    costs: dict[str, list[float]] = {}
-    for report in reports:
-        add_costs(costs, report.costs)
-    return costs
+from nearcast.wire.tables import REJECTS, join
 
 
 class ShardStep:
@@ -140,7 +63,9 @@ class ShardStep:
         report = Report(shard, directions.batch)
         arena = Arena(self.settings.arena_root() / self.run / f"{shard:04d}")
         with arena.lock():
-            indexes, past, kept = self._attach(arena, shard, manifest, report)
+            keeper = Keeper(self.settings, self.checkpoint, shard)
+            held = keeper.attach(arena, manifest, report)
+            indexes = held.indexes
             report.attach_seconds = time.perf_counter() - started
             arena.begin()
             faults.reach("shard-begin", directions.batch)
@@ -148,12 +73,13 @@ class ShardStep:
             moved = take_in(self.checkpoint, shard, directions, indexes, settled)
             faults.reach("shard-taken-in", directions.batch)
             events = in_order(envelopes, self.settings, manifest.now, manifest.ranked)
-            unseen = self._refuse_lasts(events, manifest, report)
+            looking = LookingBack(self.settings, self.checkpoint, manifest, events, report)
+            unseen = looking.refuse_lasts()
             report.objects = len(events.objects.order)
             report.controls = len(events)
             routers = make_routers(self.settings, directions.tables)
             ordered = {k: events.of(self.settings.kinds[k]) for k in routers}
-            waiting = self._set_aside(events, ordered, routers, shard)
+            waiting = looking.set_aside(ordered, routers)
             begun = begin(
                 self.checkpoint, shard, directions.firsts, routers, self.settings, settled
             )
@@ -165,28 +91,29 @@ class ShardStep:
             begun.put_into(indexes)
             add_costs(report.costs, begun.costs)
             faults.reach("shard-begun", directions.batch)
-            held = {k: len(i) for k, i in indexes.items()}
+            before = {k: len(i) for k, i in indexes.items()}
             self._apply(indexes, views, report)
             for index in indexes.values():
                 index.now, index.ranked = manifest.now, manifest.ranked
                 if events.carried is not None:
                     index.carry(events.carried)
             own = own_objects(events, shard, self.settings, routers, views)
-            if past is not None:
-                past.add(own)
-            for kind, store in kept.items():
+            if held.past is not None:
+                held.past.add(own)
+            for kind, store in held.kept.items():
                 if kind in events.in_use or kind in manifest.kept:
                     store.add(stored_rows(events, views[kind].objects.order))
             if self.settings.archive:
                 writer = ArchiveWriter(Path(self.settings.archive), self.settings.space)
                 report.archived = writer.write(directions.batch, shard, own)
                 faults.reach("shard-archived", directions.batch)
-            late = self._ask(past, own, events, manifest, report)
-            told = self._look_back(past, own, events, manifest, waiting, report)
-            firsts: list[Placed] = [*((some, None) for some in begun.reported), *told]
-            self._tally(firsts, report)
+            late = looking.ask(held.past, own)
+            at_once = looking.look_back(held.past, own, waiting)
+            firsts: list[Placed] = [*((some, None) for some in begun.reported), *at_once]
+            for (kind_, _, changes), _ in firsts:
+                report.tally(kind_, changes)
             reported = self._match(indexes, routers, views, report)
-            mixed = change_kinds(indexes, held) or _replace(indexes, told)
+            mixed = change_kinds(indexes, before) or _replace(indexes, at_once)
             ranks = {k: ranks_in(ordered[k], v) for k, v in views.items()} if mixed else None
             refused = {"ask": late, "subscribe": unseen}
             files = BatchFiles(
@@ -195,27 +122,10 @@ class ShardStep:
             report.files |= files.notifications(reported, ranks, firsts)
             self._write_out(files, envelopes, report, refused)
             faults.reach("shard-matched", directions.batch)
-            self._count(indexes, routers, held, events.now, report)
+            self._count(indexes, routers, before, events.now, report)
             add_costs(report.costs, {k: bill.settle(events.now) for k, bill in bills.items()})
-            self._gather(directions, routers, indexes, held, views, report)
-            following = self._save(
-                shard, directions.batch, manifest, indexes, moved, ordered, events.now, report
-            )
-            following.ranked = manifest.ranked + events.published
-            following.objects = manifest.objects
-            if past is not None:
-                following.objects = past.save(
-                    directions.batch,
-                    manifest.objects,
-                    events.now,
-                    events.now - self.settings.retain_ms,
-                )
-            else:
-                following.objects.floor = max(manifest.objects.floor, events.now)
-            for kind in kept.keys() & (events.in_use | manifest.kept.keys()):
-                following.kept[kind] = self._keep(
-                    kind, kept[kind], indexes[kind], directions, manifest, following, report
-                )
+            self._gather(directions, routers, indexes, before, views, report)
+            following = keeper.save(held, directions, manifest, moved, ordered, events, report)
             following.expiry = {kind: bill.expiry for kind, bill in bills.items()}
             faults.reach("shard-state-written", directions.batch)
             self._answer(shard, directions, routers, indexes, following.now, report)
@@ -225,243 +135,6 @@ class ShardStep:
             faults.reach("shard-arena-committed", directions.batch)
         report.seconds = time.perf_counter() - started
         return following, report
-
-    def _attach(
-        self, arena: Arena, shard: int, manifest: Manifest, report: Report
-    ) -> tuple[dict[str, LocalIndex], Past | None, dict[str, Past]]:
-        """Indexes and stores as `manifest` has them: from the arena if it is that, or from files.
-
-        The stores are that of the run and those that kinds keep.
-        """
-        if not arena.attach(manifest.token):
-            arena.clear()
-            past, kept = self._past(arena, shard), self._kept(arena, shard)
-            indexes = self._indexes(arena, kept)
-            for kind, store in kept.items():
-                if kind in manifest.kept:
-                    store.rebuild(manifest.kept[kind])
-            StateFiles(self.checkpoint, shard).rebuild(manifest, indexes)
-            if past is not None:
-                past.rebuild(manifest.objects)
-            report.rebuilt = bool(manifest.files)
-            return indexes, past, kept
-        try:
-            past, kept = self._past(arena, shard), self._kept(arena, shard)
-            return self._indexes(arena, kept), past, kept
-        except (OSError, ValueError, IndexError):  # files cut short behind our back
-            arena.clear()
-            return self._attach(arena, shard, manifest, report)
-
-    def _indexes(self, arena: Arena, kept: dict[str, Past]) -> dict[str, LocalIndex]:
-        indexes = {
-            k: s.make_index(self.settings.space, Part(arena, k))
-            for k, s in self.settings.chosen.items()
-        }
-        for kind, past in kept.items():
-            indexes[kind].past = past.store
-        return indexes
-
-    def _kept(self, arena: Arena, shard: int) -> dict[str, Past]:
-        """The objects that kinds keep for their indexes."""
-        folder = self.checkpoint / "objects"
-        return {
-            name: Past(
-                self.settings,
-                folder / f"{shard:04d}-{kind.number}",
-                Part(arena, f"{name}-past"),
-                kind.slicing,
-            )
-            for name, kind in self.settings.kinds.items()
-            if kind.keeps
-        }
-
-    def _keep(
-        self,
-        kind: str,
-        store: Past,
-        index: LocalIndex,
-        directions: Directions,
-        manifest: Manifest,
-        following: Manifest,
-        report: Report,
-    ) -> StoredFiles:
-        """Save the objects that a kind keeps, without those that no shard's index needs.
-
-        A subscription that moves takes none with it: so each shard keeps what any shard needs, and
-        all of the latest batches, because it learns a batch later what others need.
-        """
-        files = manifest.kept.get(kind, StoredFiles())
-        report.reach[kind] = index.reach()
-        reach = max(report.reach[kind], directions.reach.get(kind, 0))
-        starts = [*files.starts, manifest.ranked][-_RECENT:]
-        rank = min(index.first_rank(following.ranked), starts[0])
-        saved = store.save(directions.batch, files, following.now, following.now - reach, rank)
-        saved.starts = starts
-        saved.floor = NEVER  # what was let go says nothing of what is needed: a late object may be
-        return saved
-
-    def _past(self, arena: Arena, shard: int) -> Past | None:
-        """The objects that stay; None: none do."""
-        if not self.settings.retain_ms:
-            return None
-        folder = self.checkpoint / "objects" / f"{shard:04d}"
-        return Past(self.settings, folder, Part(arena, "past"))
-
-    def _ask(
-        self,
-        past: Past | None,
-        own: pa.RecordBatch,
-        events: Events,
-        manifest: Manifest,
-        report: Report,
-    ) -> pa.RecordBatch:
-        """Find this shard's parts of answers; `own`: the objects of the batch that it stores.
-
-        REJECTS of asks that reach back too far, on shard 0.
-        """
-        if not events.asks:
-            return empty(REJECTS)
-        retain, floor = self.settings.retain_ms, manifest.objects.floor
-        accepted, parts, bad_ones = {}, {}, []
-        for kind, asks in events.asks.items():
-            clock = events.clock_of(asks)
-            beyond = refused(numbers(asks["end"]), clock, retain, floor)
-            bad = np.zeros_like(beyond) if self.settings.archive else beyond
-            bad_ones += rejects(asks, bad, clock, retain, floor)
-            if bad.all():
-                continue
-            kept = np.flatnonzero(~bad)
-            accepted[kind] = asks.take(pa.array(kept))
-            answers = self.settings.kinds[kind].answers
-            assert answers is not None
-            periods = numbers(accepted[kind]["end"]), numbers(accepted[kind]["time"])
-            parts[kind] = self._parts(
-                past, own, manifest, report.shard, answers, accepted[kind], periods,
-                events.before[kind][kept], beyond[kept],
-            )  # fmt: skip
-        if accepted:
-            report.answers = write_parts(
-                self.checkpoint, report.batch, report.shard, accepted, parts
-            )
-        if report.shard == 0:
-            for kind, asks in accepted.items():
-                report.notifications[f"{kind}.answer"] = asks.num_rows
-            return pa.RecordBatch.from_pylist(bad_ones, schema=REJECTS)
-        return empty(REJECTS)
-
-    def _parts(
-        self,
-        past: Past | None,
-        own: pa.RecordBatch,
-        manifest: Manifest,
-        shard: int,
-        looking: _Looking[Found],
-        table: pa.RecordBatch,
-        periods: tuple[NDArray[np.int64], NDArray[np.int64]],
-        before: NDArray[np.int64],
-        beyond: NDArray[np.bool_],
-    ) -> list[Found]:
-        """What is found for rows of one kind; `beyond` what is retained, in the archive."""
-        parts: dict[int, Found] = {}
-        recent, older = np.flatnonzero(~beyond), np.flatnonzero(beyond)
-        if len(recent):
-            assert past is not None
-            found = looking.search(
-                past.store, table.take(pa.array(recent)), before[recent], self.settings.shards
-            )
-            parts |= zip(recent.tolist(), found, strict=True)
-        if len(older):
-            some = table.take(pa.array(older))
-            period = int(periods[0][older].min()), int(periods[1][older].max())
-            store = archived_objects(
-                self.settings, shard, period, looking.places(some), manifest.ranked, own
-            )
-            found = looking.search(store, some, before[older], self.settings.shards)
-            parts |= zip(older.tolist(), found, strict=True)
-        return [parts[row] for row in range(table.num_rows)]
-
-    # -- subscriptions that look back --------------------------------------------------------
-
-    def _refuse_lasts(self, events: Events, manifest: Manifest, report: Report) -> pa.RecordBatch:
-        """Forget subscribes that reach back too far, as if they were not there.
-
-        REJECTS of them, on shard 0. Those that see nothing do not look back.
-        """
-        if not events.lasts:
-            return empty(REJECTS)
-        retain, floor = self.settings.retain_ms, manifest.objects.floor
-        bad_ones, gone = [], {}
-        for kind, lasts in events.lasts.items():
-            clock = events.clock_of(lasts)
-            beyond = refused(numbers(lasts["after"]), clock, retain, floor)
-            bad = np.zeros_like(beyond) if self.settings.archive else beyond
-            bad_ones += rejects(lasts, bad, clock, retain, floor)
-            gone[kind] = numbers(lasts["pos"])[bad]
-            kept = np.flatnonzero(~bad & (numbers(lasts["end"]) > numbers(lasts["time"])))
-            events.lasts[kind] = lasts.take(pa.array(kept))
-            events.lasts_before[kind] = events.lasts_before[kind][kept]
-        events.without(gone)
-        if report.shard == 0:
-            return pa.RecordBatch.from_pylist(bad_ones, schema=REJECTS)
-        return empty(REJECTS)
-
-    def _set_aside(
-        self, events: Events, ordered: dict[str, Ordered], routers: dict[str, Router], shard: int
-    ) -> dict[str, Waiting]:
-        """Take subscriptions that wait for their first results out of `ordered`."""
-        waiting = {}
-        for kind, lasts in events.lasts.items():
-            if waits(self.settings.kinds[kind]):
-                ordered[kind], aside = set_aside(ordered[kind], numbers(lasts["pos"]))
-                if aside is not None:
-                    waiting[kind] = wait(view_of(aside, routers[kind], shard), events)
-        return waiting
-
-    def _look_back(
-        self,
-        past: Past | None,
-        own: pa.RecordBatch,
-        events: Events,
-        manifest: Manifest,
-        waiting: dict[str, Waiting],
-        report: Report,
-    ) -> list[tuple[Reported, NDArray[np.int64]]]:
-        """Search this shard's objects for new subscriptions; what is reported at once.
-
-        With each change comes its place among the objects of the batch.
-        """
-        told, pos, parts = [], {}, {}
-        for kind, lasts in events.lasts.items():
-            if not lasts.num_rows:
-                continue
-            definition = self.settings.kinds[kind]
-            looking = definition.firsts
-            assert looking is not None
-            retain, floor = self.settings.retain_ms, manifest.objects.floor
-            after, until = numbers(lasts["after"]), numbers(lasts["end"]) - 1
-            beyond = refused(after, events.clock_of(lasts), retain, floor)
-            found = self._parts(
-                past, own, manifest, report.shard, looking, lasts, (after, until),
-                events.lasts_before[kind], beyond,
-            )  # fmt: skip
-            if looking.at_once:
-                places = events.places_of(lasts)
-                told.append(reported_at_once(definition, lasts, found, places))
-            else:
-                pos[kind], parts[kind] = numbers(lasts["pos"]).tolist(), found
-        if pos:
-            report.firsts = write_firsts(
-                self.checkpoint, report.batch, report.shard, pos, parts, waiting
-            )
-        faults.reach("shard-looked-back", report.batch)
-        return told
-
-    def _tally(self, firsts: list[Placed], report: Report) -> None:
-        """Count what is reported of first results."""
-        for (kind, _, changes), _ in firsts:
-            for event, n in changes.events().items():
-                name = f"{kind.name}.{kind.events[event].name}"
-                report.notifications[name] = report.notifications.get(name, 0) + n
 
     # -- moves -------------------------------------------------------------------------------
 
@@ -499,7 +172,7 @@ class ShardStep:
         directions: Directions,
         routers: dict[str, Router],
         indexes: dict[str, LocalIndex],
-        held: dict[str, int],
+        before: dict[str, int],
         views: dict[str, Ordered],
         report: Report,
     ) -> None:
@@ -512,7 +185,7 @@ class ShardStep:
                 index,
                 sample_of(view.objects),
                 index.living(view.now - self.settings.grace_ms),
-                np.arange(held[kind], len(index)),
+                np.arange(before[kind], len(index)),
                 index.ended(),
             )
             reported = router.gather(order[STATS], report.shard, seen, self.settings.balance)
@@ -555,9 +228,7 @@ class ShardStep:
                 counts.reported += len(found)
                 reported = reported_by(index, routers[kind], report.shard, found, ordered.objects)
                 reported = net(reported, self.settings.kinds[kind].events) if only_net else reported
-                for event, n in reported.events().items():
-                    name = f"{kind}.{self.settings.kinds[kind].events[event].name}"
-                    report.notifications[name] = report.notifications.get(name, 0) + n
+                report.tally(self.settings.kinds[kind], reported)
                 report.match_seconds += time.perf_counter() - started
                 yield Reported(self.settings.kinds[kind], index, reported)
                 started = time.perf_counter()
@@ -567,14 +238,14 @@ class ShardStep:
         self,
         indexes: dict[str, LocalIndex],
         routers: dict[str, Router],
-        held: dict[str, int],
+        before: dict[str, int],
         now: int,
         report: Report,
     ) -> None:
         """What the batch made this shard do."""
         for kind, router in routers.items():
             ended, counts = indexes[kind].ended(), report.counts[kind]
-            counts.controls = len(indexes[kind]) - held[kind] + len(ended)
+            counts.controls = len(indexes[kind]) - before[kind] + len(ended)
             settled = now - self.settings.grace_ms
             counts.held, counts.old = router.tally(indexes[kind], settled)
             report.examined += counts.examined
@@ -605,75 +276,17 @@ class ShardStep:
                     report.events[op] -= table.num_rows
                     report.events["reject"] = report.events.get("reject", 0) + table.num_rows
 
-    def _save(
-        self,
-        shard: int,
-        batch: int,
-        manifest: Manifest,
-        indexes: dict[str, LocalIndex],
-        moved: Moved,
-        ordered: dict[str, Ordered],
-        now: int,
-        report: Report,
-    ) -> Manifest:
-        """Write what this batch changed; now and then, all there is instead (compaction)."""
-        deltas: dict[str, Delta] = {}
-        for kind, index in indexes.items():
-            new = ordered[kind].controls
-            controls = [t for t in (moved.controls.get(kind), new) if t is not None]
-            results = index.changed()
-            index.close()
-            drops = moved.drops.get(kind, [])
-            table = join(controls, index.controls)
-            if table.num_rows or results.num_rows or drops:
-                deltas[kind] = Delta(drops, to_bytes(table), to_bytes(results))
-        files = StateFiles(self.checkpoint, shard)
-        following = Manifest(
-            token=uuid.uuid4().hex,
-            base=manifest.base,
-            files=list(manifest.files),
-            snapshot_bytes=manifest.snapshot_bytes,
-            delta_bytes=manifest.delta_bytes,
-            now=now,
-        )
-        if deltas:
-            data = msgspec.msgpack.encode(deltas)
-            # What came by a move stands there once, as in a snapshot.
-            came = min(sum(table.nbytes for table in moved.controls.values()), len(data))
-            following.snapshot_bytes += came
-            following.delta_bytes += len(data) - came
-            large = following.delta_bytes > max(following.snapshot_bytes, _SMALL)
-            settled = now - self.settings.grace_ms
-            left = any(worth_building(indexes[kind], settled) for kind in moved.drops)
-            if large or left or moved.renumbered:
-                self._compact(batch, files, following, indexes)
-            else:
-                following.files.append(files.write(batch, data))
-        files.forget(following, batch)
-        report.state_bytes = following.snapshot_bytes + following.delta_bytes
-        return following
-
-    def _compact(
-        self, batch: int, files: StateFiles, manifest: Manifest, indexes: dict[str, LocalIndex]
-    ) -> None:
-        """A snapshot in place of all deltas, without what can see nothing any more."""
-        settled = manifest.now - self.settings.grace_ms
-        for index in indexes.values():
-            if worth_building(index, settled):
-                index.compact(settled)
-        data = msgspec.msgpack.encode({k: snapshot(i) for k, i in indexes.items()})
-        manifest.files, manifest.base = [files.write(batch, data)], batch
-        manifest.snapshot_bytes, manifest.delta_bytes = len(data), 0
-
 
 def _replace(
-    indexes: dict[str, LocalIndex], told: list[tuple[Reported, NDArray[np.int64]]]
+    indexes: dict[str, LocalIndex], at_once: list[tuple[Reported, NDArray[np.int64]]]
 ) -> bool:
     """Whether ids of subscriptions that looked back were in use before, in this batch."""
-    if not told:
+    if not at_once:
         return False
     ended = [index.id_hashes(index.ended()) for index in indexes.values()]
-    return any(np.isin(_hashes(some.held_in), found).any() for some, _ in told for found in ended)
+    return any(
+        np.isin(_hashes(some.held_in), found).any() for some, _ in at_once for found in ended
+    )
 
 
 def _hashes(held_in: Holder) -> NDArray[np.uint64]:
