@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Mapping
 from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.ragged import frozen
 from nearcast.model.errors import NearcastError
 
 Arrays = dict[str, NDArray[Any]]
@@ -62,6 +64,34 @@ def unpack(data: bytes | mmap.mmap) -> Arrays:
         array.flags.writeable = False
         arrays[name] = array
     return arrays
+
+
+def typed(arrays: Arrays, types: Mapping[str, type[np.generic]], what: str) -> Arrays:
+    """Arrays of the types and the form that kernels are compiled for; `what` has them.
+
+    Words that are not uint64 are refused: where NumPy joins them with signed numbers it makes
+    float64 of both, and the low bits of every hash are lost.
+    """
+    made = {}
+    for name, array in arrays.items():
+        wanted = np.dtype(types[name])
+        if not np.can_cast(array.dtype, wanted, "safe" if wanted == np.uint64 else "same_kind"):
+            raise TypeError(f"{name} of {what} must be {wanted}, not {array.dtype}")
+        made[name] = frozen(np.asarray(array, wanted))
+    return made
+
+
+_FILE = b"file:"
+
+
+def reference(name: str) -> bytes:
+    """What stands for packed arrays that are a file in `FOLDER`: envelopes carry it."""
+    return _FILE + name.encode()
+
+
+def read(data: bytes) -> Arrays:
+    """The arrays of `pack`, or of the file that `reference` named."""
+    return load(data[len(_FILE) :].decode()) if data.startswith(_FILE) else unpack(data)
 
 
 def load(name: str) -> Arrays:

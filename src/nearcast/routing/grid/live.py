@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.routing.arrays import Arrays
+from nearcast.routing.arrays import Arrays, reference
 from nearcast.routing.balance import (
     CELLS,
     Balance,
@@ -26,7 +26,7 @@ from nearcast.routing.grid.both import Both, pack_both
 from nearcast.routing.grid.cells import refined, touching
 from nearcast.routing.grid.router import GridRouter
 from nearcast.routing.grid.survey import RegionSurvey, survey_at
-from nearcast.routing.grid.table import GridTable, pack, reference
+from nearcast.routing.grid.table import GridTable, pack
 from nearcast.routing.sampling import sample_of
 from nearcast.wire.tables import object_columns
 

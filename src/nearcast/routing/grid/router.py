@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from nearcast.index import LocalIndex
 from nearcast.kernels.slots import PARITY
 from nearcast.model.space import Space
-from nearcast.routing.arrays import Arrays
+from nearcast.routing.arrays import Arrays, reference
 from nearcast.routing.balance import Balance
 from nearcast.routing.base import Example, Mask, Placement, Router, Routes, Sample
 from nearcast.routing.grid.both import unpack_both
@@ -25,7 +25,6 @@ from nearcast.routing.grid.table import (
     Pairs,
     pack,
     place_rows,
-    reference,
     route,
     unpack,
 )

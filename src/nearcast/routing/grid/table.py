@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.hashing import mix64
 from nearcast.kernels.program import holds
-from nearcast.kernels.ragged import frozen
 from nearcast.model.jit import njit
 from nearcast.routing import arrays
 from nearcast.routing.grid.survey import Numbers, Reals, RegionSurvey, Words, survey_of
@@ -38,7 +37,7 @@ class GridTable(NamedTuple):
     counts: NDArray[np.int64]  # how often each occurs in objects
 
 
-_TYPES = {
+_TYPES: dict[str, type[np.generic]] = {
     "bounds": np.float64,
     "cells": np.int32,
     "map_offsets": np.int64,
@@ -52,18 +51,8 @@ _TYPES = {
 
 
 def sealed(table: GridTable) -> GridTable:
-    """The table with arrays of the types and the form that kernels are compiled for.
-
-    Words that are not uint64 are refused: where NumPy joins them with signed numbers it makes
-    float64 of both, and the low bits of every hash are lost.
-    """
-    made = []
-    for name, array in table._asdict().items():
-        wanted = np.dtype(_TYPES[name])
-        if not np.can_cast(array.dtype, wanted, "safe" if wanted == np.uint64 else "same_kind"):
-            raise TypeError(f"{name} of a table must be {wanted}, not {array.dtype}")
-        made.append(frozen(np.asarray(array, wanted)))
-    return GridTable(*made)
+    """The table with arrays of the types and the form that kernels are compiled for."""
+    return GridTable(**arrays.typed(table._asdict(), _TYPES, "a table"))
 
 
 def pack(table: GridTable) -> bytes:
@@ -71,20 +60,9 @@ def pack(table: GridTable) -> bytes:
     return arrays.pack(sealed(table)._asdict())
 
 
-_FILE = b"file:"
-
-
-def reference(name: str) -> bytes:
-    """What stands for a packed table that is a file (`arrays.load`): envelopes carry it."""
-    return _FILE + name.encode()
-
-
 def unpack(data: bytes) -> GridTable:
-    """The table of `pack`, in the memory of `data`, or of the file that `reference` named."""
-    if data.startswith(_FILE):
-        found = arrays.load(data[len(_FILE) :].decode())
-    else:
-        found = arrays.unpack(data)
+    """The table of `pack`, or of the file that `arrays.reference` named."""
+    found = arrays.read(data)
     return sealed(GridTable(*(found[name] for name in GridTable._fields)))
 
 

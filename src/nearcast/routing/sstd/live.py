@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nearcast.routing.arrays import Arrays
+from nearcast.routing.arrays import Arrays, reference
 from nearcast.routing.balance import (
     AUTO,
     CELLS,
@@ -30,7 +30,7 @@ from nearcast.routing.sstd.drawing import drawn
 from nearcast.routing.sstd.gather import draft_from, gather
 from nearcast.routing.sstd.in_turn import FG, FM, PM, adjust
 from nearcast.routing.sstd.qt_router import QtRouter
-from nearcast.routing.sstd.qt_tree import pack, reference
+from nearcast.routing.sstd.qt_tree import pack
 from nearcast.routing.sstd.reallocation import load_ratio
 from nearcast.wire.tables import object_columns
 

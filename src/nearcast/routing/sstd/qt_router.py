@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from nearcast.index import LocalIndex
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
-from nearcast.routing.arrays import Arrays
+from nearcast.routing.arrays import Arrays, reference
 from nearcast.routing.balance import Balance, Picture
 from nearcast.routing.base import Example, Mask, Placement, Router, Routes, Sample
 from nearcast.routing.grid.survey import (
@@ -35,7 +35,7 @@ from nearcast.routing.sstd.drawing import drawn
 from nearcast.routing.sstd.leaving import leaving_by_tree
 from nearcast.routing.sstd.object_routing import Lists, lists_of, route_objects
 from nearcast.routing.sstd.partitioning import Workloads
-from nearcast.routing.sstd.qt_tree import QtTree, pack, reference, unpack
+from nearcast.routing.sstd.qt_tree import QtTree, pack, unpack
 from nearcast.routing.sstd.queries import joined, queries_of
 from nearcast.routing.sstd.query_routing import query_shards
 from nearcast.routing.sstd.statistics import QueryStatistics

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.kernels.ragged import frozen
 from nearcast.routing import arrays
 from nearcast.routing.sstd.cells import Cell
 
@@ -50,7 +49,7 @@ class QtTree(NamedTuple):
     held: NDArray[np.uint8]  # bit c: it is on the keyword list of child c
 
 
-_TYPES = {
+_TYPES: dict[str, type[np.generic]] = {
     "bounds": np.float64,
     "key": np.uint64,
     "kind": np.int8,
@@ -75,18 +74,8 @@ _TYPES = {
 
 
 def sealed(tree: QtTree) -> QtTree:
-    """The tree with arrays of the types and the form that kernels are compiled for.
-
-    Words that are not uint64 are refused: where NumPy joins them with signed numbers it makes
-    float64 of both, and the low bits of every hash are lost.
-    """
-    made = []
-    for name, array in tree._asdict().items():
-        wanted = np.dtype(_TYPES[name])
-        if not np.can_cast(array.dtype, wanted, "safe" if wanted == np.uint64 else "same_kind"):
-            raise TypeError(f"{name} of a QT-tree must be {wanted}, not {array.dtype}")
-        made.append(frozen(np.asarray(array, wanted)))
-    return QtTree(*made)
+    """The tree with arrays of the types and the form that kernels are compiled for."""
+    return QtTree(**arrays.typed(tree._asdict(), _TYPES, "a QT-tree"))
 
 
 def pack(tree: QtTree) -> bytes:
@@ -94,20 +83,9 @@ def pack(tree: QtTree) -> bytes:
     return arrays.pack(sealed(tree)._asdict())
 
 
-_FILE = b"file:"
-
-
-def reference(name: str) -> bytes:
-    """What stands for a packed tree that is a file (`arrays.load`)."""
-    return _FILE + name.encode()
-
-
 def unpack(data: bytes) -> QtTree:
-    """The tree of `pack`, in the memory of `data`, or of the file that `reference` named."""
-    if data.startswith(_FILE):
-        found = arrays.load(data[len(_FILE) :].decode())
-    else:
-        found = arrays.unpack(data)
+    """The tree of `pack`, or of the file that `arrays.reference` named."""
+    found = arrays.read(data)
     return sealed(QtTree(*(found[name] for name in QtTree._fields)))
 
 
