@@ -16,7 +16,7 @@ from nearcast.engine import faults as points
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.options.settings import Settings
-from nearcast.engine.shard import step as shards
+from nearcast.engine.shard import holdings
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
@@ -64,7 +64,7 @@ def test_any_trouble_at_any_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rng = Random(f"{seed} {order}")
-    monkeypatch.setattr(shards, "_SMALL", rng.choice((300, 3000, 1 << 20)))  # when to compact
+    monkeypatch.setattr(holdings, "_SMALL", rng.choice((300, 3000, 1 << 20)))  # when to compact
     late = 0.3 if order == "arrival" else 0.0
     events = random_log(seed, Space.GEOGRAPHIC, 120, late, late > 0)
     run = start(tmp_path, STRATEGIES[seed], memory, rng.choice((2, 3, 5)), order)
