@@ -32,9 +32,9 @@ Json = dict[str, Any]
 LOOKING = {name: kind for name, kind in KINDS.items() if kind.firsts is not None}
 STRATEGIES: tuple[dict[str, str], ...] = (
     {},
-    {"range": "random+pyramid", "knn": "random"},
-    {"range": "broadcast", "knn": "broadcast+inverted"},
-    {"range": "hash+scan", "knn": "random+scan"},
+    {"range": "random+pyramid", "knn": "random", "terms": "random"},
+    {"range": "broadcast", "knn": "broadcast+inverted", "terms": "broadcast"},
+    {"range": "hash+scan", "knn": "random+scan", "terms": "random+scan"},
 )
 
 
@@ -76,14 +76,17 @@ def test_what_is_reported_to_an_id_keeps_its_order(
             for path in sorted((run.out / "notifications").glob("*"))
             for line in path.read_text().splitlines()
         ]
-        for kind in ("match", "change"):  # an id that changes its kind may be told a batch later
+        for kind in KINDS_OF.values():  # an id that changes its kind may be told a batch later
             assert _by_id(lines, kind) == _by_id(right.notifications, kind)
+
+
+KINDS_OF = {"match": "range", "enter": "knn", "leave": "knn", "terms": "terms"}
 
 
 def _by_id(notifications: list[Json], kind: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for n in notifications:
-        if (n["event"] == "match") == (kind == "match"):
+        if KINDS_OF[n["event"]] == kind:
             found.setdefault(n["id"], []).append(as_text(n))
     return found
 
@@ -212,6 +215,38 @@ def test_a_window_lets_the_past_move_up(tmp_path: Path, memory: Path) -> None:
     assert reported(run.out).total() > 200
 
 
+TERMS: Json = {"kind": "terms", "region": WORLD, "k": 9, "window": 10, "every": 3}
+
+
+def test_moments_count_the_past(tmp_path: Path, memory: Path) -> None:
+    """While the window reaches back before the subscribe, and only as far as `last` does."""
+    log: list[Json] = [publish(f"o{n}", n, n, 0, f"w{n}", "common") for n in range(20)]
+    log += [
+        looking_back("all", 20, 100, TERMS | {"exclude": ["any"]}),
+        looking_back("four", 20, 5, TERMS | {"exclude": ["any", "common", "w17"]}),
+        {"op": "subscribe", "id": "none", "time": 20, "query": TERMS},
+        publish("new", 21, 0, 0, "w18"),
+        publish("end", 40, 0, 0),
+    ]
+    for index in ("tables", "scan"):
+        for batch_events in (1, 2, 7, 21, 100):
+            folder = tmp_path / f"{index} {batch_events}"
+            strategies = {"terms": f"random+{index}"}
+            chosen = settings_of(memory, strategies=strategies, shards=3)
+            run = run_log(folder, log, chosen, batch_events, Random(batch_events))
+            shutil.rmtree(memory / "run", ignore_errors=True)
+    found: dict[tuple[str, int], Json] = {}
+    for text in reported(run.out):
+        n = json.loads(text)
+        found[n["id"], n["time"]] = dict(n["terms"])
+    assert found["all", 23] == {"common": 6} | {f"w{n}": 1 for n in range(14, 20)} | {"w18": 2}
+    assert found["four", 23] == {"w16": 1, "w18": 2, "w19": 1}
+    assert found["four", 26] == {"w18": 2, "w19": 1}  # 16 < time
+    assert found["none", 23] == {"any": 1, "w18": 1}
+    assert found["all", 29] == {"w18": 1}
+    assert found["all", 32] == {}
+
+
 def test_crashes_at_every_step(
     tmp_path: Path, memory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,7 +255,7 @@ def test_crashes_at_every_step(
     faults.mkdir()
     monkeypatch.setenv("NEARCAST_FAULTS", str(faults))
     events = random_log(8, Space.PLANAR, 100, lasts=0.8)
-    strategies = {"range": "random", "knn": "random"}
+    strategies = {"range": "random", "knn": "random", "terms": "random"}
     run = Miniature(settings_of(memory, strategies=strategies), tmp_path)
     run.feed(events, 20)
     crashes, n = 0, -1

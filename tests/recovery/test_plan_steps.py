@@ -14,6 +14,7 @@ from nearcast.engine import faults as points
 from nearcast.engine.moves.balancer import HOLDS_AFTER
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.settings import Settings
+from nearcast.kinds import KINDS
 from nearcast.model.space import Space
 from nearcast.routing.dkm.plan import PlannedRouter
 from nearcast.testing.logs import random_log
@@ -25,7 +26,8 @@ ROUTERS = ("dkm-sks", "kop", "sop")  # they differ in how they plan, not in the 
 
 def start(folder: Path, strategy: str, memory: Path) -> tuple[Miniature, Counter[str]]:
     """A run with its log planned, and what must come out of it."""
-    events = random_log(11, Space.GEOGRAPHIC, 100, crowd=True)
+    kinds = {name: KINDS[name] for name in ("range", "knn")}
+    events = random_log(11, Space.GEOGRAPHIC, 100, crowd=True, kinds=kinds)
     settings = Settings(shards=3, strategies={"knn": strategy}, warmup=20, arena=str(memory))
     folder.mkdir()
     run = Miniature(settings, folder)

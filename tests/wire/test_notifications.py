@@ -173,6 +173,8 @@ def test_a_line_by_hand() -> None:
             "object": "o\n1",
             "time": 0,
             "distance": 5.0,
+            "score": None,
+            "terms": None,
             "owner": "me",
             "meta": '{"n":[1,null]}',
         }

@@ -35,7 +35,7 @@ class Past(msgspec.Struct, array_like=True):
     time: bytes  # int64
     rank: bytes  # int64
     value: bytes  # float64
-    ids: list[bytes]
+    ids: list[bytes]  # of the objects; or whatever else the kind reads in `begin`
 
 
 class First(NamedTuple):

@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from nearcast.engine.formats import read_binary
 from nearcast.engine.options.settings import Settings
+from nearcast.engine.shard.objects import stored_table
+from nearcast.engine.shard.state import Manifest
 from nearcast.engine.shard.views import reported_by
 from nearcast.engine.shard.waiting import (
     FoundFile,
@@ -36,6 +38,9 @@ from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.slots import REPORTS, SUBSCRIBE
 from nearcast.kinds.firsts import First
 from nearcast.model.standing import Needs
+from nearcast.objects import STORES
+from nearcast.objects.base import ObjectStore
+from nearcast.objects.tables import read_table
 from nearcast.routing import Router
 from nearcast.wire.carried import TEXTS, carried_by
 from nearcast.wire.changes import Changes
@@ -77,7 +82,7 @@ def begin(
     names: list[str],
     routers: dict[str, Router],
     settings: Settings,
-    settled: int,
+    manifest: Manifest,
 ) -> Begun:
     """Before a batch: what waited in the one before it begins, on the shards where it belongs."""
     begun = Begun()
@@ -89,7 +94,7 @@ def begin(
     ]
     for kind in routers:
         if any(kind in file.waiting for file in files):
-            _begin_kind(begun, kind, shard, files, routers[kind], settings, settled)
+            _begin_kind(begun, kind, shard, files, routers[kind], settings, manifest)
     return begun
 
 
@@ -100,7 +105,7 @@ def _begin_kind(
     files: list[FoundFile],
     router: Router,
     settings: Settings,
-    settled: int,
+    manifest: Manifest,
 ) -> None:
     schema = settings.kinds[kind].schema
     tables = [
@@ -128,7 +133,7 @@ def _begin_kind(
     for n, table in enumerate(tables):
         own = {p: bool(r) for p, r in reports.items() if source[p] == n}
         if own:
-            _live_through(begun, kind, shard, files, n, table, own, router, settings, settled)
+            _live_through(begun, kind, shard, files, n, table, own, router, settings, manifest)
 
 
 def _live_through(
@@ -141,7 +146,7 @@ def _live_through(
     own: dict[int, bool],
     router: Router,
     settings: Settings,
-    settled: int,
+    manifest: Manifest,
 ) -> None:
     """What the `own` subscriptions of one file (by position: whether they report) went through."""
     waiting = files[n].waiting[kind]
@@ -157,6 +162,9 @@ def _live_through(
     controls = with_flags(controls, np.where(silent, flags & ~REPORTS, flags | REPORTS))
 
     scratch = settings.chosen[kind].make_index(settings.space, Memory())
+    scratch.ranked = manifest.ranked
+    if settings.kinds[kind].keeps:
+        scratch.past = _seen_meanwhile(waiting, settings)
     scratch.apply(controls, at.astype(np.int32))
     slots = np.flatnonzero(numbers(controls["op"]) == SUBSCRIBE)
     rows = controls.take(pa.array(slots))
@@ -167,10 +175,22 @@ def _live_through(
     changes = reported_by(scratch, router, shard, changes, objects)
     said = _entered(firsts, rows, at[slots], scratch.reports(np.arange(len(slots))))
     begun.reported += _in_turn(said, changes, rows, settings, kind, scratch)
-    living = scratch.living(settled)
+    living = scratch.living(manifest.now - settings.grace_ms)
     taken, results = scratch.rows(living)
     begun.controls.setdefault(kind, []).append(taken)
     begun.results.setdefault(kind, []).append(results)
+
+
+def _seen_meanwhile(waiting: Waiting, settings: Settings) -> ObjectStore:
+    """The objects that came while it waited, for an index that looks at kept objects."""
+    table = from_bytes(waiting.objects, pa.ipc.open_stream(waiting.objects).schema)
+    store = STORES[settings.store](settings.space, Memory(), idf=settings.weights.hashed)
+    if table.num_rows:
+        ranks = np.frombuffer(waiting.ranks, np.int64)
+        order = np.argsort(ranks)
+        rows = stored_table(table.take(pa.array(order)), ranks[order])
+        store.add(*read_table(rows))
+    return store
 
 
 def _first_results(

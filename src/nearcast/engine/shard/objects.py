@@ -34,7 +34,7 @@ from nearcast.wire.tables import FOREVER, REJECTS, empty, from_bytes, numbers, t
 
 __all__ = [
     "Past", "archived_objects", "homes", "own_objects", "refused", "rejects", "stored_rows",
-    "stores_by", "why_refused",
+    "stored_table", "stores_by", "why_refused",
 ]  # fmt: skip
 
 SLICING = Slicing()
@@ -73,7 +73,7 @@ def own_objects(
 
 
 def stored_rows(events: Events, rows: NDArray[np.int64]) -> pa.RecordBatch:
-    """STORED of some objects of a batch, in this order; fields that they do not carry are empty."""
+    """STORED of some objects of a batch, in this order."""
     if not len(rows):
         return empty(STORED)
     assert events.carried is not None
@@ -81,14 +81,19 @@ def stored_rows(events: Events, rows: NDArray[np.int64]) -> pa.RecordBatch:
     table = events.table if len(rows) == events.table.num_rows else None
     if table is None or not np.array_equal(rows, np.arange(len(rows))):
         table = events.table.take(pa.array(rows))
+    return stored_table(table, events.carried.ranks[rows])
+
+
+def stored_table(table: pa.RecordBatch, ranks: NDArray[np.int64]) -> pa.RecordBatch:
+    """STORED of objects with their counts; fields that they do not carry are empty."""
     columns = []
     for field in STORED:
         if field.name == "rank":
-            columns.append(pa.array(events.carried.ranks[rows]))
+            columns.append(pa.array(ranks))
         elif field.name in table.schema.names:
             columns.append(table[field.name])
         else:
-            columns.append(pa.repeat(pa.scalar(b"", field.type), len(rows)))
+            columns.append(pa.repeat(pa.scalar(b"", field.type), table.num_rows))
     return pa.RecordBatch.from_arrays(columns, schema=STORED)
 
 

@@ -81,7 +81,7 @@ class ShardStep:
             ordered = {k: events.of(self.settings.kinds[k]) for k in routers}
             waiting = looking.set_aside(ordered, routers)
             begun = begin(
-                self.checkpoint, shard, directions.firsts, routers, self.settings, settled
+                self.checkpoint, shard, directions.firsts, routers, self.settings, manifest
             )
             for kind, tables in begun.controls.items():
                 came = [moved.controls[kind]] if kind in moved.controls else []

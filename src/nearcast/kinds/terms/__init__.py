@@ -15,6 +15,7 @@ from nearcast.kinds.regions import region_columns
 from nearcast.kinds.terms.answers import MostHeldWords
 from nearcast.kinds.terms.definition import MostHeld
 from nearcast.kinds.terms.examples import EXAMPLES
+from nearcast.kinds.terms.firsts import CountedLater
 from nearcast.kinds.terms.rows import COLUMNS, RESULTS
 from nearcast.kinds.terms.tables import Tables
 from nearcast.model import reading
@@ -54,6 +55,7 @@ class Terms(Kind):
     keeps = True
     after_objects = True
     answers = MostHeldWords()
+    firsts = CountedLater()
     routers: ClassVar[dict[str, str]] = {
         "broadcast": "scan",
         "hash": "tables",

@@ -10,7 +10,7 @@ enough that each shard finds the texts of the words of which it counts n/m or mo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ from nearcast.model.words import keyword_counts
 from nearcast.objects.base import ObjectStore, Queries, Regions
 from nearcast.wire.tables import lists, numbers
 
-__all__ = ["MostHeldWords"]
+__all__ = ["MostHeldWords", "keywords_of"]
 
 Ask = dict[str, Any]
 Words = NDArray[np.uint64]
@@ -114,19 +114,24 @@ def _read(
 ) -> None:
     """Look for missing words in the fields of the latest objects that queries find."""
     found = store.within(queries, regions, np.full(len(queries.after), limit))
-    fields = store.fields(found.handles)
-    for row in range(len(found.handles)):
-        text = fields.text_bytes[fields.text_offsets[row] : fields.text_offsets[row + 1]]
-        at = slice(fields.keyword_offsets[row], fields.keyword_offsets[row + 1])
-        keywords = fields.keyword_bytes[at]
-        held = keyword_counts(
-            msgspec.json.decode(text.tobytes(), type=str) if len(text) else None,
-            msgspec.json.decode(keywords.tobytes(), type=list[str]) if len(keywords) else (),
-        )
+    for held in keywords_of(store, found.handles):
         for keyword in held:
             if (word := word_hash(keyword)) in missing:
                 missing.remove(word)
                 texts[word] = keyword
+
+
+def keywords_of(store: ObjectStore, handles: Rows) -> Iterator[Iterable[str]]:
+    """The keywords of objects, each once, read from their fields."""
+    fields = store.fields(handles)
+    for row in range(len(handles)):
+        text = fields.text_bytes[fields.text_offsets[row] : fields.text_offsets[row + 1]]
+        at = slice(fields.keyword_offsets[row], fields.keyword_offsets[row + 1])
+        keywords = fields.keyword_bytes[at]
+        yield keyword_counts(
+            msgspec.json.decode(text.tobytes(), type=str) if len(text) else None,
+            msgspec.json.decode(keywords.tobytes(), type=list[str]) if len(keywords) else (),
+        )
 
 
 def _some(q: Queries, n: int, words: Words | None = None) -> Queries:

@@ -90,11 +90,13 @@ class MostHeld(Standing):
             return None
         return {
             "due": self.due,
+            "passed": 0,
             "since": 0,
             "ranked": 0,
             "times": [time for time, _ in self.entries],
             "sizes": [len(words) for _, words in self.entries],
             "words": [word for _, words in self.entries for word in words],
+            "texts": [],
         }
 
     def hold(self, row: dict[str, Any]) -> None:

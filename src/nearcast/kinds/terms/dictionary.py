@@ -100,6 +100,16 @@ class Dictionary:
             offsets, data = gather(data, offsets[:-1][kept], np.diff(offsets)[kept])
         return string_column(offsets, data).cast(pa.large_string())
 
+    def texts_of(self, words: Words) -> pa.Array:
+        """The text of each of these words, which it knows."""
+        known, offsets, data = self._all() if len(words) else (words, np.zeros(1, np.int64), None)
+        if data is None:
+            return pa.array([], pa.large_string())
+        at = np.searchsorted(known, words)
+        return string_column(*gather(data, offsets[:-1][at], np.diff(offsets)[at])).cast(
+            pa.large_string()
+        )
+
     def lists(
         self, offsets: Longs, words: Words, counts: Longs, k: Longs
     ) -> tuple[Bytes, Longs, Longs]:

@@ -12,6 +12,7 @@ from nearcast.model.jit import njit
 
 __all__ = [
     "DUE",
+    "EARLY",
     "EVERY",
     "EXCLUDED",
     "EXCLUDES",
@@ -29,9 +30,9 @@ __all__ = [
 
 FOREVER = 2**62
 WIDTH = 8
-K, WINDOW, EVERY, DUE, SINCE, EXCLUDED, EXCLUDES = range(7)
+K, WINDOW, EVERY, DUE, SINCE, EXCLUDED, EXCLUDES, EARLY = range(WIDTH)
 """Numbers of a slot: of the query; the next moment; the rank of the first object that was handled
-after it; where its excluded words begin, and how many there are."""
+after it; where its excluded words begin, and how many there are; its list of early words."""
 
 Longs = NDArray[np.int64]
 

@@ -22,11 +22,13 @@ COLUMNS = pa.schema(
 )
 RESULTS = pa.schema(
     [
-        ("due", pa.int64()),  # the next moment; of `tables`, up to when moments have passed
+        ("due", pa.int64()),  # of the scan: the next moment
+        ("passed", pa.int64()),  # of `tables`: up to when moments have passed
         ("since", pa.int64()),  # of `tables`: the rank of the first object handled after it
         ("ranked", pa.int64()),  # of `tables`: how many objects of the run came so far
-        ("times", _NUMBERS),  # of the scan: of each object in the window its time,
-        ("sizes", _NUMBERS),  # how many words it holds,
-        ("words", _TEXTS),  # and which; of `tables`: texts of words of the shard, in any row
+        ("times", _NUMBERS),  # of each object in the window its time (of `tables`: only of those
+        ("sizes", _NUMBERS),  # from before the subscription, for which it looks back),
+        ("words", _TEXTS),  # how many words it holds, and which
+        ("texts", _TEXTS),  # of `tables`: texts of words of the shard, in any row
     ]
 )

@@ -19,9 +19,10 @@ from nearcast.kernels import slots as sl
 from nearcast.kernels.ragged import frozen, gather
 from nearcast.kinds.terms import moments as mo
 from nearcast.kinds.terms.dictionary import Dictionary
+from nearcast.kinds.terms.early import Early
 from nearcast.kinds.terms.rows import COLUMNS, RESULTS
 from nearcast.model.space import Space
-from nearcast.objects.base import Queries, Regions
+from nearcast.objects.base import Queries, Regions, WordCounts
 from nearcast.wire.carried import Carried, WordTexts
 from nearcast.wire.changes import Changes, Work
 from nearcast.wire.tables import (
@@ -39,7 +40,11 @@ from nearcast.wire.words import hash_words
 
 __all__ = ["Tables"]
 
+Words = NDArray[np.uint64]
+
 _PASSED, _NEXT_RANK, _EXCLUDED_TOP, _STARTED = range(4)  # places in `own.meta`
+_NO_ROW = np.full((1, mo.WIDTH), -1)
+_NO_ROW[:, mo.EARLY] = 0
 _ROOM = 1 << 17  # moments at a time
 _WORDS = 1 << 22  # words that are counted at a time, about
 _LEAST = 64  # moments at a time, at least
@@ -57,6 +62,7 @@ class Tables(PostedIndex):
 
     def __init__(self, space: Space, storage: Storage) -> None:
         self._dictionary = Dictionary(storage)
+        self._early = Early(storage)
         self._carried = Carried()
         self._touched = False
         super().__init__(space, storage)
@@ -64,6 +70,7 @@ class Tables(PostedIndex):
     def load(self) -> None:
         super().load()
         self._dictionary.load()
+        self._early.load()
         self._new: NDArray[np.uint64] = np.empty(0, np.uint64)  # words of this batch
         self._own_meta = self.storage.array("own.meta", np.int64, 1, 4)
         if not self._own_meta[_STARTED]:
@@ -95,6 +102,7 @@ class Tables(PostedIndex):
         rows[:, mo.SINCE] = -1  # known when the objects of the batch are
         rows[:, mo.EXCLUDED] = top + np.cumsum(lengths) - lengths
         rows[:, mo.EXCLUDES] = lengths
+        rows[:, mo.EARLY] = 0
 
     def _own_columns(self, slots: NDArray[np.int64], regions: Runs, boxes: Runs) -> list[pa.Array]:
         rows = self._rows[slots]
@@ -207,8 +215,13 @@ class Tables(PostedIndex):
             *gather(self._slots.reals, boxes, box_lengths),
         )
         excluded = gather(self._excluded, own[:, mo.EXCLUDED], own[:, mo.EXCLUDES])
-        k = own[:, mo.K]
-        found = self.past.word_counts(queries, regions, k, *excluded, in_order=False)
+        k, early = own[:, mo.K], own[:, mo.EARLY]
+        after = due.time - own[:, mo.WINDOW]
+        more = self._early.matter(early, after)
+        every = np.where(more, 0, k) if more.any() else k  # words that are seldom now may matter
+        found = self.past.word_counts(queries, regions, every, *excluded, in_order=False)
+        if more.any():
+            found = _with_entries(found, *self._early.entries(early, after, due.time))
         names, starts, lengths = self._dictionary.lists(found.offsets, found.words, found.counts, k)
         work = Work(found.examined + len(due.slot), len(due.slot), found.examined + len(due.slot))
         changes = _changes(due.order, due.slot, due.time, starts, lengths, work, names)
@@ -219,63 +232,100 @@ class Tables(PostedIndex):
         self._carried, self._touched = Carried(), False
         self._new = self._new[:0]
         if self.past is not None and self._dictionary.worth_purging:
-            self._dictionary.purge(self.past.words())
+            self._dictionary.purge(np.union1d(self.past.words(), self._early.words()))
 
     # -- results and export ------------------------------------------------------------------
 
     def changed(self) -> pa.RecordBatch:
         new = np.arange(int(self._slots_meta[sl.BATCH_FIRST]), len(self))
-        if len(new) == 0 and (len(self) or len(self._new)) and self._touched:
-            new = np.zeros(1, np.int64)
-        return self._table(new, new, self._new)
+        if len(new):
+            return self._table(self._rows[new], new, self._new)
+        if (len(self) or len(self._new)) and self._touched:
+            return self._table(_NO_ROW, np.zeros(1, np.int64), self._new)
+        return empty(self.results)
 
     def _result_rows(self, slots: NDArray[np.int64]) -> pa.RecordBatch:
-        return self._table(slots, np.arange(len(slots)), None)
+        if len(slots):
+            return self._table(self._rows[slots], np.arange(len(slots)), None)
+        if len(self._dictionary):
+            return self._table(_NO_ROW, np.zeros(1, np.int64), None)
+        return empty(self.results)
 
     def _table(
-        self, slots: NDArray[np.int64], named: NDArray[np.int64], words: NDArray[np.uint64] | None
+        self, rows: NDArray[np.int64], named: NDArray[np.int64], words: NDArray[np.uint64] | None
     ) -> pa.RecordBatch:
         """Results of slots: when they began; in the first row, the texts of `words` or of all.
 
-        Without slots, the row of a slot that is not there holds texts.
+        `_NO_ROW`: of no slot, whatever `named` says; it holds texts.
         """
-        since = self._rows[slots, mo.SINCE] if len(self) else np.zeros(len(slots), np.int64)
-        if len(slots) == 0:
-            if words is not None or len(self._dictionary) == 0:
-                return empty(self.results)
-            named, since = np.zeros(1, np.int64), np.zeros(1, np.int64)
         n = len(named)
+        offsets, times, early = self._early.entries(
+            rows[:, mo.EARLY], rows[:, mo.DUE] - rows[:, mo.WINDOW]
+        )
         texts = self._dictionary.texts(words)
-        none = pa.LargeListArray.from_arrays(
-            pa.array(np.zeros(n + 1, np.int64)),
-            pa.array([], pa.int64()),
-            type=RESULTS.field("times").type,
-        )
-        offsets = np.full(n + 1, len(texts))
-        offsets[0] = 0
-        held = pa.LargeListArray.from_arrays(
-            pa.array(offsets), texts, type=RESULTS.field("words").type
-        )
-        passed = pa.array(np.full(n, self._own_meta[_PASSED]))
-        ranked = pa.array(np.full(n, self._own_meta[_NEXT_RANK]))
-        columns = [pa.array(named), passed, pa.array(since), ranked, none, none, held]
+        columns = [
+            pa.array(named),
+            pa.array(rows[:, mo.DUE].copy()),
+            pa.array(np.full(n, self._own_meta[_PASSED])),
+            pa.array(rows[:, mo.SINCE].copy()),
+            pa.array(np.full(n, self._own_meta[_NEXT_RANK])),
+            _lists(offsets, pa.array(times), "times"),
+            _lists(offsets, pa.array(np.ones(len(times), np.int64)), "sizes"),
+            _lists(offsets, self._dictionary.texts_of(early), "words"),
+            _lists(np.append(0, np.full(n, len(texts))), texts, "texts"),
+        ]
         return pa.RecordBatch.from_arrays(columns, schema=self.results)
 
     def restore(self, results: pa.RecordBatch) -> None:
         if results.num_rows == 0:
             return
-        slots, passed = numbers(results["slot"]), int(numbers(results["due"]).max())
+        slots, passed = numbers(results["slot"]), int(numbers(results["passed"]).max())
+        self._know(results["texts"])
+        since = numbers(results["since"])
+        begun = since >= 0
         if len(self):
-            self._rows[slots, mo.SINCE] = numbers(results["since"])
-        offsets = numbers(results["words"].offsets)
-        texts = results["words"].values.slice(offsets[0], offsets[-1] - offsets[0])
-        texts = texts.cast(pa.large_string())
-        if len(texts):
-            self._dictionary.add(hash_words(texts), *strings(texts))
+            self._rows[slots[begun], mo.SINCE] = since[begun]
+            offsets, times = lists(results["times"], np.int64)
+            early = self._early.add(offsets, times, self._know(results["words"]))
+            self._rows[slots[early > 0], mo.EARLY] = early[early > 0]
         mo.skip_to(self._rows, len(self), passed)
         ranked = int(numbers(results["ranked"]).max())
         for place, value in ((_PASSED, passed), (_NEXT_RANK, ranked)):
             self._own_meta[place] = max(int(self._own_meta[place]), value)
+
+    def _know(self, words: pa.Array) -> NDArray[np.uint64]:
+        """Keep the texts of lists of words; their hashes."""
+        offsets = numbers(words.offsets)
+        texts = words.values.slice(offsets[0], offsets[-1] - offsets[0]).cast(pa.large_string())
+        if not len(texts):
+            return np.empty(0, np.uint64)
+        hashes = hash_words(texts)
+        self._dictionary.add(hashes, *strings(texts))
+        return hashes
+
+
+def _lists(offsets: NDArray[np.int64], values: pa.Array, column: str) -> pa.Array:
+    """A column of results."""
+    type_ = RESULTS.field(column).type
+    return pa.LargeListArray.from_arrays(pa.array(offsets), values, type=type_)
+
+
+def _with_entries(
+    found: WordCounts, offsets: NDArray[np.int64], times: NDArray[np.int64], words: Words
+) -> WordCounts:
+    """Counts and, on top of them, one for each entry of each list."""
+    queries = len(offsets) - 1
+    owner = np.repeat(np.arange(queries), np.diff(found.offsets))
+    more = np.repeat(np.arange(queries), np.diff(offsets))
+    owners, every = np.concatenate([owner, more]), np.concatenate([found.words, words])
+    counts = np.concatenate([found.counts, np.ones(len(words), np.int64)])
+    order = np.lexsort((every, owners))
+    owners, every = owners[order], every[order]
+    new = np.append(True, (owners[1:] != owners[:-1]) | (every[1:] != every[:-1]))
+    first = np.flatnonzero(new[: len(order)])
+    total = np.add.reduceat(counts[order], first) if len(first) else counts
+    bounds = np.searchsorted(owners[first], np.arange(queries + 1))
+    return WordCounts(bounds, every[first], total, found.examined + len(times))
 
 
 def _changes(
