@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nearcast.kernels.boxes import at_least, at_most
 from nearcast.model.geometry import region_contains
 from nearcast.model.region import Bbox, Circle, Polygon, Region, encode, outer_boxes
 from nearcast.model.space import Space, distance
-from nearcast.objects.bounds import INSIDE, OUTSIDE, PARTLY, at_least, at_most, relation
+from nearcast.objects.bounds import INSIDE, OUTSIDE, PARTLY, relation
 
 SHARES = np.linspace(0, 1, 5)
 LONGITUDE = st.one_of(st.sampled_from([-180.0, 180.0, 0.0, 179.9]), st.floats(-180, 180))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.boxes import at_least
 from nearcast.kernels.heap import pop
 from nearcast.model.jit import njit
 from nearcast.objects.base import Centres, Queries, Wishes
-from nearcast.objects.bounds import at_least
 from nearcast.objects.curve.index import CurveIndex
 from nearcast.objects.curve.within import first_from
 from nearcast.objects.offering import enter, more_room, offer_row, waiting_nodes

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.kernels.boxes import at_least
 from nearcast.kernels.heap import pop
 from nearcast.kernels.program import TAG_MASK, TAG_WORD
 from nearcast.model.geometry import region_contains
 from nearcast.model.jit import njit
 from nearcast.objects.base import Centres, Queries, Regions, Wishes
-from nearcast.objects.bounds import INSIDE, OUTSIDE, at_least, relation
+from nearcast.objects.bounds import INSIDE, OUTSIDE, relation
 from nearcast.objects.offering import enter, more_room, offer_row, waiting_nodes
 from nearcast.objects.results import Best, worst
 from nearcast.objects.rtree.index import RTreeIndex, entry_of
