@@ -8,7 +8,7 @@ bin := .venv/bin
 # The Java that scripts/setup chose; JAVA_HOME of the caller may be missing or too old.
 run = JAVA_HOME="$$(<.venv/java-home)"
 # A hanging JVM or lock fails its test, not the whole run.
-pytest := $(bin)/pytest --timeout=300 --durations=15
+pytest := $(bin)/pytest --timeout=900 --durations=15
 # The experiment of `make bench`.
 BENCH ?= pipeline
 
