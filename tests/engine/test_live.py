@@ -95,7 +95,7 @@ def test_a_tailer_that_breaks_ends_the_run(
     append(tmp_path / "in" / "a.jsonl", lines(random_log(33, Space.GEOGRAPHIC, 5)))
     run.drain()
     assert run.tailer
-    monkeypatch.setattr(run.tailer, "poll", lambda: int("x"))
+    monkeypatch.setattr(run.tailer, "poll", lambda *_: int("x"))
     for call in (run.wait, run.drain, run.stop):
         with pytest.raises(NearcastError, match=r"cannot be followed any more \(ValueError"):
             call()

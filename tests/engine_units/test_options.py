@@ -143,7 +143,7 @@ EFFECTIVE: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     ],
     "plan": [({"delta": 0.5, "theta": 64.0}, {"strategies": PLANNED})],
     "lateness_ms": [(0, {}), (5, {})],
-    "trigger": [("0 seconds", {}), ("1 minute 30 seconds", {}), ("200ms", {})],
+    "trigger": [("1 second", {}), ("1 minute 30 seconds", {}), ("200ms", {})],
     "arena": [("/tmp/somewhere", {})],
 }  # fmt: skip
 

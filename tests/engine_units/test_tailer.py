@@ -73,7 +73,7 @@ def test_a_folder_that_goes_and_comes_back(stage: Stage, caplog: pytest.LogCaptu
 def test_what_nobody_foresaw_ends_the_run(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken() -> None:
+    def broken(_: bool) -> None:
         raise ValueError("no such thing")
 
     monkeypatch.setattr(stage.tailer, "poll", broken)
@@ -137,3 +137,55 @@ def test_a_disk_that_is_full_for_a_while(
     starts = [start for name, start, _ in planned if name.startswith("m")]
     assert sum(size for name, _, size in planned if name.startswith("m")) == 20 * len(LINE)
     assert starts == sorted(set(starts))
+
+
+def test_a_write_wakes_it_and_a_batch_that_is_done(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One batch is planned ahead: what comes meanwhile, in whatever file, makes one more."""
+    monkeypatch.setattr(live, "POLL_SECONDS", 1000.0)
+    stage.tailer.start()
+    (stage.folder / "a.jsonl").write_bytes(LINE)
+    until(lambda: len(stage.feed) == 1)
+    for name in "bcd":
+        (stage.folder / f"{name}.jsonl").write_bytes(LINE)
+        time.sleep(0.01)
+    assert stage.tailer.behind()
+    assert len(stage.feed) == 1
+    reports = stage.feed.checkpoint / "reports"
+    reports.mkdir()
+    (reports / f"{0:012d}.json").touch()
+    stage.tailer.wake()
+    until(lambda: len(stage.feed) == 2)
+    assert [Path(split.name).name[0] for split in stage.feed.read(1)] == ["b", "c", "d"]
+
+
+def test_packed_files_wait_although_others_wake_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that grows slowly must not look finished because another one was written twice."""
+    monkeypatch.setattr(live, "POLL_SECONDS", 1000.0)
+    monkeypatch.setattr(stage.tailer, "behind", lambda: False)
+    stage.tailer.start()
+    with gzip.open(stage.folder / "m.jsonl.gz", "wb") as file:
+        file.write(LINE)
+    for n in range(3):
+        (stage.folder / f"{n}.jsonl").write_bytes(LINE)
+        until(lambda n=n: len(stage.feed) > n)  # type: ignore[misc]
+    assert [name for name, _, _ in stage.planned()] == ["0.jsonl", "1.jsonl", "2.jsonl"]
+
+
+def test_batches_of_several_files_are_as_large_as_they_may_be(stage: Stage) -> None:
+    for name, lines in (("a", 3), ("b", 6), ("c", 1)):
+        (stage.folder / f"{name}.jsonl").write_bytes(lines * LINE)
+    stage.tailer.poll()
+    batches = [
+        [(Path(s.name).name[0], s.start // len(LINE), s.length // len(LINE), s.first_line)
+         for s in stage.feed.read(n)]
+        for n in range(len(stage.feed))
+    ]  # fmt: skip
+    assert batches == [
+        [("a", 0, 2, 1), ("a", 2, 1, 3), ("b", 0, 1, 1)],
+        [("b", 1, 2, 2), ("b", 3, 2, 4)],
+        [("b", 5, 1, 6), ("c", 0, 1, 1)],
+    ]

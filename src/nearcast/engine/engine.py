@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +22,7 @@ from nearcast.engine.options.run_options import FOLDER, REPLAY, STREAM, RunOptio
 from nearcast.engine.options.settings import Settings, check_bound
 from nearcast.engine.options.values import AUTO, duration_ms
 from nearcast.engine.output.commit import OnBatch
+from nearcast.engine.output.reports import BatchRecord
 from nearcast.engine.run import Job, Run
 from nearcast.engine.spark import jvm
 from nearcast.engine.spark import session as sessions
@@ -212,13 +213,15 @@ class Engine:
         for folder in watched:
             if not folder.is_dir():
                 raise NearcastError(f"{folder}: there is no such folder")
-        run = self._live(options, Path(out), Path(checkpoint), on_batch, None)
+        done = _Done(on_batch)
+        run = self._live(options, Path(out), Path(checkpoint), done, None)
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
         planned = options.batch_events
         run.tailer = Tailer(
             watched, Path(checkpoint), planned, splits, run.lasting.stop,
             run.settings.kinds_to_find, run.settings.begins_with,
         )  # fmt: skip
+        done.then = run.tailer.wake  # what came while the batch ran is the next one
         run.tailer.start()
         return run
 
@@ -236,6 +239,21 @@ class Engine:
         _prepare_machine(job.settings, spark)
         query = job.start(spark, trigger=trigger, on_batch=on_batch, events=events)
         return Run(job, spark, query)
+
+
+class _Done:
+    """What is called after each batch: the caller's own, then what waits for it."""
+
+    def __init__(self, on_batch: OnBatch | None) -> None:
+        self._on_batch = on_batch
+        self.then: Callable[[], None] | None = None
+
+    def __call__(self, record: BatchRecord) -> None:
+        """One batch is done."""
+        if self.then is not None:
+            self.then()
+        if self._on_batch is not None:
+            self._on_batch(record)
 
 
 def _prepare_machine(settings: Settings, spark: SparkSession) -> None:

@@ -24,6 +24,7 @@ POINTS = (
     "shard-exported",
     "sink-begin",
     "sink-renamed",
+    "sink-visible",
     "sink-decided",
     "sink-controlled",
 )

@@ -30,6 +30,7 @@ from nearcast.engine.spark.steps import ShardProcessor, route_columns, route_fee
 from nearcast.model.errors import NearcastError
 from nearcast.wire.durable import make_folder
 from nearcast.wire.notifications import answers_schema, notifications_schema
+from nearcast.wire.told import VISIBLE
 
 
 class Job:
@@ -190,7 +191,8 @@ def _prepare_out(out: Path, keep: bool) -> None:
         raise NearcastError(f"{out}: cannot be written ({error.strerror})") from error
     if not keep:
         for folder in ("notifications", "rejected"):
-            for path in (out / folder).glob("b????????-s????.*"):
-                path.unlink()
-        for name in ("summary.json", "balance.svg", LOG):
+            for pattern in ("b????????-s????.*", "b????????-answers.*"):
+                for path in (out / folder).glob(pattern):
+                    path.unlink()
+        for name in ("summary.json", "balance.svg", LOG, VISIBLE):
             (out / name).unlink(missing_ok=True)

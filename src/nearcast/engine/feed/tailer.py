@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
 
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.moves.control import control_path, read_control
@@ -14,11 +19,27 @@ from nearcast.model.errors import NearcastError
 from nearcast.wire.logs import SUFFIXES, open_log
 from nearcast.wire.plan import Planner
 from nearcast.wire.split import Split
+from nearcast.wire.watching import Watch
 
-POLL_SECONDS = 0.2
+POLL_SECONDS = 0.2  # between two looks, at most, also where the system wakes for a write
 _CHUNK = 1 << 26
-_WAITING = 2  # batches
+_SMALL = 1000  # lines that are not worth a task of their own
+_WAITING = 1  # batch that is planned and not done: what comes meanwhile makes the next one
 _logger = logging.getLogger("nearcast.live")
+
+
+@dataclass(slots=True)
+class _Found:
+    """Lines of growing files that no batch has yet."""
+
+    splits: list[Split] = field(default_factory=list)
+    events: int = 0
+    read: dict[str, int] = field(default_factory=dict)  # bytes of each file, with these
+    lines: dict[str, int] = field(default_factory=dict)
+
+    def clear(self) -> None:
+        """They are planned."""
+        self.splits, self.events, self.read, self.lines = [], 0, {}, {}
 
 
 class Tailer:
@@ -41,8 +62,10 @@ class Tailer:
         on_failure: Callable[[], None] = lambda: None,
         kinds: Iterable[str] = (),
         first: Collection[str] = (),
+        inotify: bool = True,
     ) -> None:
-        """`kinds`: as `Feed` has them; `first`: those in use from the beginning."""
+        """`kinds`: as `Feed` has them; `first`: those in use from the beginning; `inotify`: whether
+        the system may be used to be woken."""
         self.folders, self.checkpoint = folders, checkpoint
         self.batch_events, self.splits = batch_events, splits
         self.feed = Feed(checkpoint, kinds)
@@ -51,6 +74,8 @@ class Tailer:
         self._problem = ""  # what was wrong at the last look
         self._lock = threading.Lock()
         self._done = threading.Event()
+        self._watch_of = Watch(folders, inotify)
+        self._packed_at = 0.0  # when packed files were looked at
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._next = len(self.feed)
         self.feed.cut(self._next)
@@ -77,20 +102,32 @@ class Tailer:
     def stop(self) -> None:
         """Stop watching."""
         self._done.set()
+        self._watch_of.wake()
         if self._thread.ident is not None:  # it was started
             self._thread.join()
+        self._watch_of.close()
+
+    def wake(self) -> None:
+        """Look at once: a batch is done, or something was written."""
+        self._watch_of.wake()
 
     def _watch(self) -> None:
-        while not self._done.wait(POLL_SECONDS):
+        while not self._done.is_set():
             try:
                 if not self.behind():
-                    self.poll()
+                    # Packed files must not have grown between two looks, which a write of another
+                    # file may wake one after the other.
+                    now = time.monotonic()
+                    packed = now - self._packed_at >= POLL_SECONDS
+                    self._packed_at = now if packed else self._packed_at
+                    self.poll(packed)
                 self._note("")
             except (OSError, NearcastError) as error:
                 self._note(str(error))
             except Exception as error:
                 self._fail(error)
                 return
+            self._watch_of.wait(POLL_SECONDS)
 
     def _note(self, problem: str) -> None:
         """Log a problem when it begins, and that it is over when it is."""
@@ -122,18 +159,21 @@ class Tailer:
         """Batches planned so far."""
         return self._next
 
-    def poll(self) -> None:
-        """Look once, and plan what is new."""
+    def poll(self, packed: bool = True) -> None:
+        """Look once, and plan what is new; `packed`: also in packed and columnar files."""
         with self._lock:
+            found = _Found()
             for path in sorted(p for folder in self.folders for p in folder.iterdir()):
                 name = str(path)
                 hidden = path.name.startswith((".", "_"))
                 if hidden or not path.name.endswith(SUFFIXES) or self._read.get(name) == -1:
                     continue
-                if path.name.endswith((".gz", ".parquet")):
+                if not path.name.endswith((".gz", ".parquet")):
+                    self._lines_of(path, found)
+                elif packed:
+                    self._plan(found)
                     self._whole(path)
-                else:
-                    self._lines_of(path)
+            self._plan(found)
             if self._first_results_wait():  # and no event has come
                 self.feed.add_empty(self._next)
                 self._next += 1
@@ -171,53 +211,65 @@ class Tailer:
         self._next += len(batches)
         self._read[name] = -1
 
-    def _lines_of(self, path: Path) -> None:
-        """Plan the whole lines behind what is planned already."""
+    def _lines_of(self, path: Path, found: _Found) -> None:
+        """Find the whole lines behind what is planned already."""
         name = str(path)
         try:
+            size = path.stat().st_size
+            if size == self._read.get(name, 0) and path.is_file():
+                return
             with path.open("rb") as file:
-                if path.stat().st_size < self._read.get(name, 0):
-                    self._give_up(name, "became shorter; put new events into a new file")
+                if size < self._read.get(name, 0):
+                    self._give_up(name, "became shorter; put new events into a new file", found)
                     return
-                while data := self._next_lines(file, name):
-                    self._plan_lines(name, data)
+                while data := self._next_lines(file, found.read.get(name, self._read.get(name, 0))):
+                    self._cut(name, data, found)
         except OSError as error:
-            self._give_up(name, f"cannot be read: {error.strerror}")
+            self._give_up(name, f"cannot be read: {error.strerror}", found)
 
-    def _give_up(self, name: str, reason: str) -> None:
+    def _give_up(self, name: str, reason: str, found: _Found) -> None:
         """Reject the rest of a file, and read no more of it."""
+        self._plan(found)
         _logger.warning("%s: %s", name, reason)
         self._add([Split("reject", "", name, first_line=0, reason=reason)])
         self._read[name] = -1
 
-    def _next_lines(self, file: object, name: str) -> bytes:
-        file.seek(self._read.get(name, 0))  # type: ignore[attr-defined]
-        data: bytes = file.read(_CHUNK)  # type: ignore[attr-defined]
+    def _next_lines(self, file: BinaryIO, at: int) -> bytes:
+        file.seek(at)
+        data = file.read(_CHUNK)
         while len(data) % _CHUNK == 0 and data and b"\n" not in data:
-            more = file.read(_CHUNK)  # type: ignore[attr-defined]
+            more = file.read(_CHUNK)
             if not more:
                 break
             data += more
         return data[: data.rfind(b"\n") + 1]
 
-    def _plan_lines(self, name: str, data: bytes) -> None:
-        start, line = self._read.get(name, 0), self._lines.get(name, 1)
-        lines = data.count(b"\n")
-        piece = max(1, min(-(-lines // self.splits), self.batch_events // self.splits or 1))
-        at, splits = 0, []
-        while at < len(data):
-            end = at
-            n = 0
-            while n < piece and end < len(data):
-                end = data.index(b"\n", end) + 1
-                n += 1
-            splits.append(Split("jsonl", name, name, start + at, end - at, line))
-            at, line = end, line + n
-            if len(splits) == self.splits or at == len(data):
-                self._add(splits)
-                splits = []
-                # At once: if the next one cannot be written, this one is not planned again.
-                self._read[name], self._lines[name] = start + at, line
+    def _cut(self, name: str, data: bytes, found: _Found) -> None:
+        """Cut whole lines into splits; whenever these make a batch, plan it."""
+        start = found.read.get(name, self._read.get(name, 0))
+        line = found.lines.get(name, self._lines.get(name, 1))
+        ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n")) + 1
+        piece = min(
+            max(-(-len(ends) // self.splits), _SMALL), max(self.batch_events // self.splits, 1)
+        )
+        at = done = 0
+        while done < len(ends):
+            lines = min(piece, len(ends) - done, self.batch_events - found.events)
+            end = int(ends[done + lines - 1])
+            found.splits.append(Split("jsonl", name, name, start + at, end - at, line))
+            at, line, done = end, line + lines, done + lines
+            found.events += lines
+            found.read[name], found.lines[name] = start + at, line
+            if found.events == self.batch_events:
+                self._plan(found)
+
+    def _plan(self, found: _Found) -> None:
+        """Plan what was found as one batch."""
+        self._add(found.splits)
+        # At once: if the next one cannot be written, this one is not planned again.
+        self._read |= found.read
+        self._lines |= found.lines
+        found.clear()
 
 
 def _lines_in(split: Split) -> int:

@@ -180,7 +180,7 @@ class RunOptions:
             ways=LIVE,
             otherwise="a replay starts each batch when the one before is done; leave it out",
         ),
-    ] = "1 second"
+    ] = "0 seconds"
     arena: Annotated[
         str,
         Option(

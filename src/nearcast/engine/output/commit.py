@@ -10,14 +10,18 @@ import msgspec
 from pyspark.sql import DataFrame
 
 from nearcast.engine import faults
+from nearcast.engine.files import run_id
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.answers import write_answers
 from nearcast.engine.output.archiving import open_archive
-from nearcast.engine.output.batch_files import commit
+from nearcast.engine.output.batch_files import commit, explained
 from nearcast.engine.output.reports import BatchRecord, Reports
 from nearcast.engine.route.mail import Mail
 from nearcast.engine.shard.report import Report, costs_of
+from nearcast.wire import told
+
+_REPEATED = 100  # batches that Spark may repeat; further back, someone restored an old checkpoint
 
 OnBatch = Callable[[BatchRecord], None]
 
@@ -34,6 +38,7 @@ class Sink:
         self.reports = Reports(checkpoint)
         self.mail = Mail(Path(settings.mail)) if settings.mail else None
         self.on_batch = on_batch
+        self._run = run_id(checkpoint)
         self._last = time.perf_counter()
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -42,14 +47,12 @@ class Sink:
         reports = [msgspec.msgpack.decode(bytes(r.report), type=Report) for r in rows]
         reports.sort(key=lambda r: r.shard)
         faults.reach("sink-begin", batch)
-        commit(self.out, {name: path for r in reports for name, path in r.files.items()})
-        names = [r.answers for r in reports if r.answers]
-        write_answers(self.controls.settings, self.checkpoint, self.out, batch, names)
+        self._show(batch, reports)
+        faults.reach("sink-visible", batch)
         if self.archive:
             self.archive.commit(batch, [part for r in reports for part in r.archived])
             faults.reach("sink-archived", batch)
             self.archive.merge()
-        faults.reach("sink-renamed", batch)
         now = time.perf_counter()
         record = BatchRecord(batch, now - self._last, reports)
         self._last = now
@@ -68,3 +71,23 @@ class Sink:
             self.mail.clear(batch)
         if self.on_batch:
             self.on_batch(record)
+
+    def _show(self, batch: int, reports: list[Report]) -> None:
+        """Make the results of a batch visible, all at once, and say so.
+
+        What readers may have seen is never replaced, so that the cursor of a line stays what it is:
+        in a repeated batch the lines of one post may come in another order, if an index was built
+        anew meanwhile.
+        """
+        files = {name: path for r in reports for name, path in r.files.items()}
+        seen = told.read_visible(self.out)
+        if seen and seen.run == self._run and batch <= seen.batch < batch + _REPEATED:
+            for temporary in files.values():
+                Path(temporary).unlink(missing_ok=True)
+            return
+        commit(self.out, files)
+        names = [r.answers for r in reports if r.answers]
+        write_answers(self.controls.settings, self.checkpoint, self.out, batch, names)
+        faults.reach("sink-renamed", batch)
+        with explained(self.out):
+            told.say(self.out, told.Visible(self._run, batch))
