@@ -79,8 +79,7 @@ class Miniature:
         if self.settings.order == "time":
             return self.plan(log, batch_events, splits)
         kinds = self.settings.kinds_to_find
-        first = self.settings.begins_with
-        Tailer([log.parent], self.checkpoint, batch_events, splits, kinds=kinds, first=first).poll()
+        Tailer([log.parent], self.checkpoint, batch_events, splits, kinds=kinds).poll()
         return len(Feed(self.checkpoint))
 
     def batch(self, n: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,13 +15,16 @@ from tests.engine.contract import Miniature, run_log
 
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.moves.control import Controls
-from nearcast.engine.options.settings import Settings
+from nearcast.engine.options.settings import Settings, check_bound
 from nearcast.engine.output.reports import Reports
+from nearcast.engine.shard.objects import read_objects
+from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.testing.cases import publish, subscribe, unsubscribe
 from nearcast.wire.named_kinds import named_kinds
 from nearcast.wire.read_split import read_split
 from nearcast.wire.split import Split
+from nearcast.wire.tables import numbers
 
 Json = dict[str, Any]
 SHARDS = 4
@@ -81,6 +85,68 @@ def test_copies_are_those_of_the_router_alone(
     made, sent, queried = copies(run, last)
     assert sent == queried < made * SHARDS
     assert Feed(run.checkpoint).read(last)[0].kinds == ("range",)
+
+
+def live(memory: Path, shards: int = SHARDS, **values: Any) -> Settings:
+    """A live run that takes all kinds of query."""
+    strategies = {"range": "ps2stream"}
+    own = {"space": Space.PLANAR, "shards": shards, "strategies": strategies, "warmup": 50}
+    return Settings(order="arrival", arena=str(memory), maxdist=100.0, **own | values)
+
+
+def test_a_live_run_holds_a_window_on_one_shard_until_it_is_used(
+    tmp_path: Path, memory: Path
+) -> None:
+    """Posts go where the routers of the kinds in use send them, and elsewhere only if to none."""
+    rng = Random(1)
+    run = run_log(tmp_path, ranges(rng, 60) + objects(rng, 1, 500), live(memory), 70)
+    last = len(Feed(run.checkpoint)) - 1
+    assert Feed(run.checkpoint).read(last)[0].kinds == ("range",)
+    router = Controls(run.checkpoint, run.settings).routers(last)["range"]
+    wanted = 0
+    for number, split in enumerate(Feed(run.checkpoint).read(last)):
+        table = read_split(split, run.settings.space, run.settings.kinds, number).objects
+        routes = router.route(table)
+        assert routes is not None
+        seen = np.bincount(routes.rows, minlength=table.num_rows)
+        wanted += int(np.maximum(seen, 1).sum())
+    made, sent, _ = copies(run, last)
+    assert sent == wanted < made * 2
+    held = [manifest.kept["topk"] for manifest in run.states[last + 1]]
+    parts = [read_objects(path) for path in sorted((run.checkpoint / "objects").rglob("*.bin"))]
+    assert all(files.rest for files in held)
+    assert np.unique(np.concatenate([numbers(t["rank"]) for t in parts])).tolist() == list(
+        range(500)
+    )
+
+
+@pytest.mark.parametrize("window", ["count:60", "count:1000000", "40ms"])
+@pytest.mark.parametrize("retain", [0, 30])
+def test_the_first_subscription_of_a_live_run_sees_the_window_before_it(
+    tmp_path: Path, memory: Path, window: str, retain: int
+) -> None:
+    """Also in batches that come again, on lost arenas, and for those that come later."""
+    rng = Random(3)
+    best = {"kind": "topk", "at": [50, 50], "k": 5, "keywords": ["a", "b"], "alpha": 0.5}
+    ask = {"op": "ask", "id": "q", "time": 340, "last": 20, "query": best}
+    late = objects(Random(9), 150, 3)
+    log = [*ranges(rng, 30), *objects(rng, 1, 200), *late, subscribe("t", 201, best)]
+    log += [*objects(rng, 201, 100), subscribe("u", 301, best | {"k": 9}), unsubscribe("t", 302)]
+    log += [*objects(rng, 301, 40), *([ask] if retain else []), *objects(rng, 341, 30)]
+    chosen = live(memory, 3, window=window, retain_ms=retain)
+    run = run_log(tmp_path, log, chosen, 40, Random(5))
+    kinds = [Feed(run.checkpoint).read(n)[0].kinds for n in range(len(Feed(run.checkpoint)))]
+    assert "topk" not in (kinds[0] or ())
+    assert "topk" in (kinds[-1] or ())
+
+
+def test_a_live_run_cannot_take_a_kind_later_that_counts_what_came_before(
+    tmp_path: Path, memory: Path
+) -> None:
+    check_bound(live(memory, only=("range",)), tmp_path)
+    check_bound(live(memory, only=("range", "knn")), tmp_path)
+    with pytest.raises(NearcastError, match="did not take topk before"):
+        check_bound(live(memory), tmp_path)
 
 
 def test_a_kind_routes_from_the_batch_of_its_first_subscription_on(

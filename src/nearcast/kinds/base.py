@@ -148,8 +148,9 @@ class Kind(ABC):
     frame_options: ClassVar[frozenset[str]] = frozenset()
     """The fields of a run's `Frame` that change what its results are."""
     from_start: ClassVar[bool] = False
-    """Whether objects count that came before the first subscription of this kind. Then a live run
-    sends it objects from the beginning, and so does a replay if any of its logs names it."""
+    """Whether objects count that came before the first subscription of this kind. It must say
+    `keeps`. A live run then holds its window in parts until that subscription comes; a replay
+    sends it objects from the beginning if any of its logs names it."""
 
     frame: Frame = Frame()
     """What the run says; without a run, what is usual."""

@@ -37,6 +37,7 @@ class Control(msgspec.Struct):
     rests: dict[str, Rest] = {}  # kind: a look at the balance that found nothing to do
     reach: dict[str, int] = {}  # kind: how far back its subscriptions look, on any shard
     firsts: list[str] = []  # what shards found for first results in the batch before
+    parts: dict[str, list[str]] = {}  # kind not in use yet: the files of its window, of all shards
 
 
 class Export(msgspec.Struct):
@@ -127,13 +128,14 @@ class Controls:
         counts: dict[str, list[Counts]] | None = None,
         reach: dict[str, int] | None = None,
         firsts: list[str] | None = None,
+        parts: dict[str, list[str]] | None = None,
     ) -> None:
         """After `batch`: publish what holds from the next one on.
 
         `surveys` are answers to an order, be it for a plan or for the balance; `costs` is what the
         batch added to each shard by a plan, less what it took away; `counts` what each shard did;
         `reach` how far back each kind that keeps objects looks; `firsts` the files of what shards
-        found for first results.
+        found for first results; `parts` those of windows that are held in parts.
         """
         FOLDER.set(self.folder.parent)
         control, written = self.at(batch)
@@ -144,8 +146,9 @@ class Controls:
             rests=dict(control.rests),
             reach=control.reach if reach is None or not loads else reach,
             firsts=firsts or [],
+            parts=parts or {} if loads else control.parts,
         )
-        if not loads and written:  # no row, so no shard heard of it: the next batch says it
+        if not loads and written:  # no row reached a shard: the next batch repeats what was ordered
             following.orders, following.imports = control.orders, control.imports
             following.firsts = control.firsts
         for export in exports:
@@ -172,8 +175,9 @@ class Controls:
                     self._look(batch, kind, router, order, done, following)
         faults.reach("sink-decided", batch)
         # Written also when it says nothing, if an earlier try of this batch said something.
-        before = control.tables, control.rests, control.reach
-        changed = (following.tables, following.rests, following.reach) != before
+        before = control.tables, control.rests, control.reach, control.parts
+        lasting = following.tables, following.rests, following.reach, following.parts
+        changed = lasting != before
         changed |= bool(following.orders or following.imports or following.firsts)
         if changed or self._path(batch + 1).exists():
             write_binary(self._path(batch + 1), "control", msgspec.msgpack.encode(following))

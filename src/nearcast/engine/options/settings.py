@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -127,17 +127,24 @@ class Settings:
 
     @property
     def begins_with(self) -> tuple[str, ...]:
-        """The kinds in use from the first object on.
+        """The kinds that a replay has in use from the first object on.
 
-        A replay also begins with those of `from_start` that a log of its first call names.
+        To these come those of `from_start` that a log of its first call names. A live run has
+        none: it holds their windows in parts until then (`engine.shard.window_parts`).
         """
         live = self.order == "arrival"
-        return tuple(name for name in self.from_start if live or name in self.only)
+        return tuple(name for name in self.from_start if not live and name in self.only)
+
+    def awaited(self, in_use: Collection[str]) -> tuple[str, ...]:
+        """The kinds whose window a live run holds in parts: they are not in use yet."""
+        live = self.order == "arrival"
+        return tuple(name for name in self.from_start if live and name not in in_use)
 
     @property
     def stored(self) -> Needs:
-        """What objects must carry to be retained or archived, if they are."""
-        return STORED if self.stores else Needs.NOTHING
+        """What objects must carry to be retained or archived, or held for a window, if they are."""
+        stored = STORED if self.stores else Needs.NOTHING
+        return stored | needs_of(self.kinds, self.awaited(()))
 
     @property
     def stores(self) -> bool:
@@ -238,6 +245,12 @@ def check_bound(settings: Settings, folder: Path) -> None:
             raise NearcastError(
                 f"{folder}: this checkpoint was made with other settings ({said}); "
                 "use those, or another --checkpoint"
+            )
+        before = kinds_of(then.get("plugins", ()), then.get("only", ()))
+        if fresh := [name for name in settings.awaited(()) if name not in before]:
+            raise NearcastError(
+                f"{folder}: this run did not take {fresh[0]} before, whose results also hold posts "
+                "from before; leave it out, or use another --checkpoint"
             )
         return
     # A hidden file is what a crash in this very function leaves.

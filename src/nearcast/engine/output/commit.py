@@ -18,7 +18,7 @@ from nearcast.engine.output.archiving import open_archive
 from nearcast.engine.output.batch_files import commit, explained
 from nearcast.engine.output.reports import BatchRecord, Reports
 from nearcast.engine.route.mail import Mail
-from nearcast.engine.shard.report import Report, costs_of
+from nearcast.engine.shard.report import Report, costs_of, parts_of
 from nearcast.wire import told
 
 _REPEATED = 100  # batches that Spark may repeat; further back, someone restored an old checkpoint
@@ -61,9 +61,10 @@ class Sink:
         counts = {k: [r.counts[k] for r in reports] for k in (reports[0].counts if reports else ())}
         firsts = [r.firsts for r in reports if r.firsts]
         reach = {k: max(r.reach.get(k, 0) for r in reports) for r in reports for k in r.reach}
+        parts = parts_of(reports)
         costs = costs_of(reports)
         loads = record.loads()
-        self.controls.decide(batch, exports, loads, surveys, costs, counts, reach, firsts)
+        self.controls.decide(batch, exports, loads, surveys, costs, counts, reach, firsts, parts)
         self.controls.balancer.write_log(batch, self.out)
         faults.reach("sink-controlled", batch)
         self.reports.add(record)

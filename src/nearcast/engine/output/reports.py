@@ -53,7 +53,7 @@ class Reports:
     def add(self, record: BatchRecord) -> None:
         """Keep a record; a repeated batch replaces its own."""
         lean = [
-            msgspec.structs.replace(r, exports=[], files=dict.fromkeys(r.files, ""))
+            msgspec.structs.replace(r, exports=[], parts={}, files=dict.fromkeys(r.files, ""))
             for r in record.reports
         ]
         data = msgspec.json.encode(msgspec.structs.replace(record, reports=lean))

@@ -54,6 +54,7 @@ class Envelope(msgspec.Struct):
     asks: dict[str, memoryview] = {}  # by kind, of those that have any
     lasts: dict[str, memoryview] = {}  # subscribes that look back, the same
     rows: memoryview | None = None  # of what goes by reference, those for this shard; None: all
+    held: memoryview | None = None  # of its objects, those that the shard holds (`window_parts`)
     in_use: list[str] = []  # kinds that route objects in the batch, as far as the split knows
     costs: dict[str, list[float]] = {}  # kind: what the split adds to each shard, by a plan
 

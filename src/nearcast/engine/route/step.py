@@ -18,6 +18,7 @@ from nearcast.engine.route.envelope import Directions, Envelope, pack, to_bytes
 from nearcast.engine.route.extras import extras_for
 from nearcast.engine.route.mail import Mail
 from nearcast.engine.shard.objects import homes, stores_by
+from nearcast.engine.shard.window_parts import holders
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.slots import REPORTS
 from nearcast.kinds.firsts import waits
@@ -73,12 +74,16 @@ class RouteStep:
         self._keep_sample(decoded.objects, split)
         subscribes, ends = self._deal(decoded)
         in_use = self.routers if kinds is None else kinds
-        objects, wanted = self._route(decoded.objects, [self.routers[kind] for kind in in_use])
+        # No kind routes the objects of a window that waits for its first subscription: one shard
+        # holds each of them.
+        part = bool(self.settings.awaited(in_use))
+        routers = [self.routers[kind] for kind in in_use]
+        objects, wanted, held = self._route(decoded.objects, routers, part)
         carried = extras_for(decoded, wanted, self.settings.shards, self.settings.order == "time")
         none = to_bytes(empty(REJECTS))
         asks = {kind: to_bytes(table) for kind, table in decoded.asks.items()}
-        lasts = {kind: to_bytes(table) for kind, table in decoded.lasts.items()}
-        known = list(decoded.subscribes) if kinds is None else list(kinds)
+        every = {*decoded.subscribes, *self.settings.from_start}
+        known = sorted(every if kinds is None else kinds)
         lasts = {kind: to_bytes(table) for kind, table in decoded.lasts.items()}
         for shard in range(self.settings.shards):
             first = shard == 0
@@ -100,6 +105,7 @@ class RouteStep:
                         asks,
                         lasts,
                         objects[shard][2],
+                        held[shard].tobytes() if held is not None else None,
                         known,
                         self._costs if first else {},
                     )
@@ -107,30 +113,40 @@ class RouteStep:
             )
 
     def _route(
-        self, objects: pa.RecordBatch, routers: list[Router]
-    ) -> tuple[list[Sent], NDArray[np.bool_] | None]:
+        self, objects: pa.RecordBatch, routers: list[Router], part: bool
+    ) -> tuple[list[Sent], NDArray[np.bool_] | None, list[NDArray[np.bool_]] | None]:
         """Objects for each shard, as bytes or by reference, once if any kind needs them there;
-        and which objects that are, by shard and row (None: all go to every shard)."""
+        which objects that are, by shard and row (None: all go to every shard);
+        and if each is held on one shard (`part`), which ones of those that go to a shard."""
         by_name = bool(self.settings.mail and objects.num_rows)
         mail = Mail(Path(self.settings.mail))
         none = memoryview(b"")
-        wanted = np.zeros((self.settings.shards, objects.num_rows), bool)
+        shards = self.settings.shards
+        wanted = np.zeros((shards, objects.num_rows), bool)
         for router in routers:
             routes = router.route(objects)
             if routes is None:
                 posted = mail.post(self.batch, objects) if by_name else ""
                 data = none if by_name else to_bytes(objects)
-                return [(data, posted, None)] * self.settings.shards, None
+                sent = [(data, posted, None)] * shards
+                home = holders(numbers(objects["pos"]), None, shards) if part else None
+                held = None if home is None else [home == shard for shard in range(shards)]
+                return sent, None, held
             wanted[routes.shards, routes.rows] = True
         if self.settings.stores and stores_by(self.routers) is None:
-            home = homes(numbers(objects["pos"]), self.settings.shards)
+            home = homes(numbers(objects["pos"]), shards)
             wanted[home, np.arange(objects.num_rows)] = True
+        mine = None
+        if part:
+            home = holders(numbers(objects["pos"]), wanted, shards)
+            wanted[home, np.arange(objects.num_rows)] = True
+            mine = [(home == shard)[mask] for shard, mask in enumerate(wanted)]
         if by_name:
             name = mail.post(self.batch, objects)
             rows = [np.flatnonzero(mask).astype(np.int32).data for mask in wanted]
-            return [(none, name, some) for some in rows], wanted
+            return [(none, name, some) for some in rows], wanted, mine
         shares = [to_bytes(objects.filter(pa.array(mask))) for mask in wanted]
-        return [(share, "", None) for share in shares], wanted
+        return [(share, "", None) for share in shares], wanted, mine
 
     def _keep_sample(self, objects: pa.RecordBatch, split: int) -> None:
         """Objects for a plan, while one is waited for."""

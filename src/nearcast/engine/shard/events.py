@@ -80,6 +80,7 @@ class Events:
     asks: dict[str, pa.RecordBatch]  # by kind, in the order of the log
     before: dict[str, NDArray[np.int64]]  # the first rank that each of these does not see
     in_use: frozenset[str]  # kinds that route objects in this batch
+    held: NDArray[np.bool_] | None  # objects that the shard holds for kinds that are not (or None)
     lasts: dict[str, pa.RecordBatch]  # subscribes that look back, and the same of them
     lasts_before: dict[str, NDArray[np.int64]]
 
@@ -153,8 +154,8 @@ def in_order(envelopes: list[Envelope], settings: Settings, now: int, ranked: in
     else:
         ranks = _ranks_before(asks, envelopes, tables, by_time, ranked)
     looking = _ranks_before(lasts, envelopes, tables, by_time, ranked)
-    in_use = frozenset(name for e in envelopes for name in e.in_use) | {*settings.begins_with}
-    behind = (objects, asks, ranks, in_use, lasts, looking)
+    in_use = frozenset(name for e in envelopes for name in e.in_use)
+    behind = (objects, asks, ranks, in_use, _held(envelopes, tables), lasts, looking)
     if not by_time:
         clock = np.maximum(
             numbers(objects["clock"]), np.repeat(before, [t.num_rows for t in tables])
@@ -175,6 +176,18 @@ def in_order(envelopes: list[Envelope], settings: Settings, now: int, ranked: in
     clock = np.maximum(time[rows], now)
     common = (subscribes, ends, pos, columns, clock, latest, by_time, published, besides)
     return Events(*common, *behind)
+
+
+def _held(envelopes: list[Envelope], tables: list[pa.RecordBatch]) -> NDArray[np.bool_] | None:
+    """Which objects the shard holds for kinds that are not in use yet; None: none."""
+    if all(e.held is None for e in envelopes):
+        return None
+    return np.concatenate(
+        [
+            np.zeros(t.num_rows, bool) if e.held is None else np.frombuffer(e.held, bool)
+            for e, t in zip(envelopes, tables, strict=True)
+        ]
+    )
 
 
 def _by_kind(

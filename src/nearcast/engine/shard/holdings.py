@@ -15,6 +15,7 @@ from nearcast.engine.shard.events import Events, Ordered
 from nearcast.engine.shard.objects import Past
 from nearcast.engine.shard.report import Report
 from nearcast.engine.shard.state import Delta, Manifest, StateFiles, StoredFiles, snapshot
+from nearcast.engine.shard.window_parts import files_of
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena, Part
 from nearcast.wire.tables import NEVER, join, to_bytes
@@ -100,10 +101,15 @@ class Keeper:
             following.objects = held.past.save(batch, manifest.objects, now, retained)
         else:
             following.objects.floor = max(manifest.objects.floor, now)
-        for kind in held.kept.keys() & (events.in_use | manifest.kept.keys()):
+        following.whole = sorted(held.kept.keys() & (events.in_use | set(manifest.whole)))
+        awaited = set() if events.held is None else set(self.settings.awaited(events.in_use))
+        for kind in held.kept.keys() & (awaited | events.in_use | manifest.kept.keys()):
             following.kept[kind] = self._save_kept(
                 kind, held, directions, manifest, following, report
             )
+            if kind not in following.whole:
+                files = following.kept[kind]
+                report.parts[kind] = files_of(held.kept[kind], files, self.checkpoint)
         return following
 
     def _save_indexes(

@@ -33,16 +33,17 @@ from nearcast.routing import Router
 from nearcast.wire.tables import FOREVER, REJECTS, empty, from_bytes, numbers, to_bytes
 
 __all__ = [
-    "Past", "archived_objects", "homes", "own_objects", "refused", "rejects", "stored_rows",
-    "stored_table", "stores_by", "why_refused",
+    "Past", "archived_objects", "homes", "own_objects", "read_objects", "refused", "rejects",
+    "stored_rows", "stored_table", "stores_by", "why_refused",
 ]  # fmt: skip
 
 SLICING = Slicing()
 _GRACE = 3  # batches that a file outlives its last use, so that late repeats find it
+_MOST_FILES = 128  # of what is not sealed
 
 
 def homes(pos: NDArray[np.int64], shards: int) -> NDArray[np.int64]:
-    """The shard that stores each object, by its place in the log: alike many on each."""
+    """The shard that stores each object, by its place in the log: about as many on each."""
     mixed = pos.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     return ((mixed >> np.uint64(33)) % np.uint64(shards)).astype(np.int64)
 
@@ -136,6 +137,7 @@ class Past:
         idf = settings.weights.hashed
         self.store = STORES[settings.store](settings.space, storage, slicing or SLICING, idf)
         self._added: pa.RecordBatch | None = None
+        self._anew = False  # nothing that is written holds any more
 
     def rebuild(self, files: StoredFiles) -> None:
         """Fill an empty store with what the files hold."""
@@ -147,6 +149,13 @@ class Past:
                 self.store.restore(NOT_SEALED, table)
             else:
                 self.store.add(*read_table(table))
+
+    def fill(self, table: pa.RecordBatch) -> None:
+        """Hold these objects in place of all that are there."""
+        self.store.expire(FOREVER)
+        self._anew = True
+        if table.num_rows:
+            self.store.add(*read_table(table))
 
     def add(self, own: pa.RecordBatch) -> None:
         """Store the objects of a batch whose home this shard is (`own_objects`)."""
@@ -165,8 +174,9 @@ class Past:
         self.store.expire(floor, rank)
         self.store.seal(now - self.settings.grace_ms)
         sealed = {s.number for s in self.store.slices() if s.sealed}
-        kept = {n: name for n, name in files.slices.items() if n in sealed}
-        unused = [name for n, name in files.slices.items() if n not in sealed]
+        known = set() if self._anew else sealed
+        kept = {n: name for n, name in files.slices.items() if n in known}
+        unused = [name for n, name in files.slices.items() if n not in known]
         following = StoredFiles(
             kept,
             list(files.rest),
@@ -184,7 +194,9 @@ class Past:
             following.rest.append(name)
             following.added_bytes += size
         grown = following.added_bytes > max(following.rest_bytes, 1 << 20)
-        if fresh or (grown and len(following.rest) > 1):  # what is sealed is no longer in the rest
+        grown |= len(following.rest) > _MOST_FILES
+        # What is sealed is no longer in the rest.
+        if fresh or self._anew or (grown and len(following.rest) > 1):
             unused += following.rest
             name, size = self._write(batch, self.store.snapshot(NOT_SEALED))
             following.rest, following.rest_bytes, following.added_bytes = [name], size, 0
@@ -205,13 +217,18 @@ class Past:
         return name, len(data)
 
     def _read(self, name: str) -> pa.RecordBatch:
-        try:
-            return from_bytes(read_binary(self.folder / name, "objects"), STORED)
-        except OSError as error:
-            raise NearcastError(
-                f"the checkpoint lacks {self.folder / name}, which its state refers to; "
-                "restore the whole checkpoint folder, or start a new one"
-            ) from error
+        return read_objects(self.folder / name)
+
+
+def read_objects(path: Path) -> pa.RecordBatch:
+    """STORED of a file that a store wrote."""
+    try:
+        return from_bytes(read_binary(path, "objects"), STORED)
+    except OSError as error:
+        raise NearcastError(
+            f"the checkpoint lacks {path}, which its state refers to; "
+            "restore the whole checkpoint folder, or start a new one"
+        ) from error
 
 
 def refused(

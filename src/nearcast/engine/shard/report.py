@@ -46,6 +46,7 @@ class Report(msgspec.Struct):
     firsts: str = ""  # and that with its parts of first results
     costs: dict[str, list[float]] = {}  # by kind: added to C(w) of each shard, less taken away
     reach: dict[str, int] = {}  # by kind that keeps objects: how far back its subscriptions look
+    parts: dict[str, list[str]] = {}  # by kind not in use yet: the files of its part of the window
 
     def tally(self, kind: WireKind, changes: Changes) -> None:
         """Count notifications."""
@@ -60,3 +61,12 @@ def costs_of(reports: list[Report]) -> dict[str, list[float]]:
     for report in reports:
         add_costs(costs, report.costs)
     return costs
+
+
+def parts_of(reports: list[Report]) -> dict[str, list[str]]:
+    """By kind: the files of its window, which all shards hold in parts."""
+    parts: dict[str, list[str]] = {}
+    for report in reports:
+        for kind, names in report.parts.items():
+            parts.setdefault(kind, []).extend(names)
+    return parts

@@ -56,6 +56,7 @@ class Manifest(msgspec.Struct):
     ranked: int = 0  # objects of the run so far, on whichever shards: the rank of the next one
     objects: StoredFiles = msgspec.field(default_factory=StoredFiles)
     kept: dict[str, StoredFiles] = {}  # by kind: the objects that it keeps (`Kind.keeps`)
+    whole: list[str] = []  # kinds of these that are in use; of the others this is one part
     expiry: dict[str, int] = {}  # by planned kind: until then may a subscription end by time
 
 

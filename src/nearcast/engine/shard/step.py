@@ -25,10 +25,11 @@ from nearcast.engine.shard.events import Ordered, in_order, ranks_in
 from nearcast.engine.shard.first_results import begin
 from nearcast.engine.shard.holdings import Keeper
 from nearcast.engine.shard.looking_back import LookingBack
-from nearcast.engine.shard.objects import own_objects, stored_rows
+from nearcast.engine.shard.objects import own_objects
 from nearcast.engine.shard.report import Report
 from nearcast.engine.shard.state import Manifest
 from nearcast.engine.shard.views import change_kinds, reported_by, view_of
+from nearcast.engine.shard.window_parts import keep
 from nearcast.index import LocalIndex
 from nearcast.index.arena import Arena
 from nearcast.kernels.hashing import hash_ids
@@ -100,9 +101,7 @@ class ShardStep:
             own = own_objects(events, shard, self.settings, routers, views)
             if held.past is not None:
                 held.past.add(own)
-            for kind, store in held.kept.items():
-                if kind in events.in_use or kind in manifest.kept:
-                    store.add(stored_rows(events, views[kind].objects.order))
+            keep(held.kept, events, views, self.settings, self.checkpoint, report.batch, manifest)
             if self.settings.archive:
                 writer = ArchiveWriter(Path(self.settings.archive), self.settings.space)
                 report.archived = writer.write(directions.batch, shard, own)
