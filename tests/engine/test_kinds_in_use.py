@@ -15,10 +15,9 @@ from tests.engine.contract import Miniature, run_log
 
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.moves.control import Controls
-from nearcast.engine.options.settings import Settings, check_bound
+from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.reports import Reports
 from nearcast.engine.shard.objects import read_objects
-from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.testing.cases import publish, subscribe, unsubscribe
 from nearcast.wire.named_kinds import named_kinds
@@ -90,7 +89,7 @@ def test_copies_are_those_of_the_router_alone(
 def live(memory: Path, shards: int = SHARDS, **values: Any) -> Settings:
     """A live run that takes all kinds of query."""
     strategies = {"range": "ps2stream"}
-    own = {"space": Space.PLANAR, "shards": shards, "strategies": strategies, "warmup": 50}
+    own: Json = {"space": Space.PLANAR, "shards": shards, "strategies": strategies, "warmup": 50}
     return Settings(order="arrival", arena=str(memory), maxdist=100.0, **own | values)
 
 
@@ -138,15 +137,6 @@ def test_the_first_subscription_of_a_live_run_sees_the_window_before_it(
     kinds = [Feed(run.checkpoint).read(n)[0].kinds for n in range(len(Feed(run.checkpoint)))]
     assert "topk" not in (kinds[0] or ())
     assert "topk" in (kinds[-1] or ())
-
-
-def test_a_live_run_cannot_take_a_kind_later_that_counts_what_came_before(
-    tmp_path: Path, memory: Path
-) -> None:
-    check_bound(live(memory, only=("range",)), tmp_path)
-    check_bound(live(memory, only=("range", "knn")), tmp_path)
-    with pytest.raises(NearcastError, match="did not take topk before"):
-        check_bound(live(memory), tmp_path)
 
 
 def test_a_kind_routes_from_the_batch_of_its_first_subscription_on(

@@ -246,12 +246,6 @@ def check_bound(settings: Settings, folder: Path) -> None:
                 f"{folder}: this checkpoint was made with other settings ({said}); "
                 "use those, or another --checkpoint"
             )
-        before = kinds_of(then.get("plugins", ()), then.get("only", ()))
-        if fresh := [name for name in settings.awaited(()) if name not in before]:
-            raise NearcastError(
-                f"{folder}: this run did not take {fresh[0]} before, whose results also hold posts "
-                "from before; leave it out, or use another --checkpoint"
-            )
         return
     # A hidden file is what a crash in this very function leaves.
     if folder.exists() and any(not p.name.startswith(".") for p in folder.iterdir()):

@@ -105,7 +105,7 @@ class RouteStep:
                         asks,
                         lasts,
                         objects[shard][2],
-                        held[shard].tobytes() if held is not None else None,
+                        memoryview(held[shard].tobytes()) if held is not None else None,
                         known,
                         self._costs if first else {},
                     )
@@ -128,7 +128,7 @@ class RouteStep:
             if routes is None:
                 posted = mail.post(self.batch, objects) if by_name else ""
                 data = none if by_name else to_bytes(objects)
-                sent = [(data, posted, None)] * shards
+                sent: list[Sent] = [(data, posted, None)] * shards
                 home = holders(numbers(objects["pos"]), None, shards) if part else None
                 held = None if home is None else [home == shard for shard in range(shards)]
                 return sent, None, held
