@@ -219,7 +219,7 @@ class Engine:
         planned = options.batch_events
         run.tailer = Tailer(
             watched, Path(checkpoint), planned, splits, run.lasting.stop,
-            run.settings.kinds_to_find, run.settings.begins_with,
+            run.settings.kinds_to_find,
         )  # fmt: skip
         done.then = run.tailer.wake  # what came while the batch ran is the next one
         run.tailer.start()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -61,10 +61,9 @@ class Tailer:
         splits: int,
         on_failure: Callable[[], None] = lambda: None,
         kinds: Iterable[str] = (),
-        first: Collection[str] = (),
         inotify: bool = True,
     ) -> None:
-        """`kinds`: as `Feed` has them; `first`: those in use from the beginning; `inotify`: whether
+        """`kinds`: as `Feed` has them; `inotify`: whether
         the system may be used to be woken."""
         self.folders, self.checkpoint = folders, checkpoint
         self.batch_events, self.splits = batch_events, splits
@@ -79,7 +78,6 @@ class Tailer:
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._next = len(self.feed)
         self.feed.cut(self._next)
-        self.feed.begin_with(first)
         self._read: dict[str, int] = {}  # bytes of each file that are planned; -1: all of it
         self._lines: dict[str, int] = {}
         self._seen: dict[str, int] = {}
