@@ -76,7 +76,7 @@ def test_what_is_reported_to_an_id_keeps_its_order(
             for path in sorted((run.out / "notifications").glob("*"))
             for line in path.read_text().splitlines()
         ]
-        for kind in KINDS_OF.values():  # an id that changes its kind may be told a batch later
+        for kind in KINDS_OF.values():  # an id that changes its kind may be reported a batch later
             assert _by_id(lines, kind) == _by_id(right.notifications, kind)
 
 
@@ -149,9 +149,9 @@ def test_the_nearest_of_the_past_enter_at_once(tmp_path: Path, memory: Path) -> 
         run = run_log(tmp_path / str(batch_events), log, settings_of(memory), batch_events)
         shutil.rmtree(memory / "run", ignore_errors=True)
     found = [json.loads(text) for text in reported(run.out)]
-    told = [(n["event"], n["object"], n["time"]) for n in found]
-    assert told[:2] == [("enter", "o4", 5), ("enter", "o3", 5)]
-    assert told[2:] == [("enter", "near", 6), ("leave", "o3", 6)]
+    seen = [(n["event"], n["object"], n["time"]) for n in found]
+    assert seen[:2] == [("enter", "o4", 5), ("enter", "o3", 5)]
+    assert seen[2:] == [("enter", "near", 6), ("leave", "o3", 6)]
 
 
 def test_what_has_ended_in_its_batch_is_reported_too(tmp_path: Path, memory: Path) -> None:

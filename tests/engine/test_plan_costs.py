@@ -22,8 +22,8 @@ from nearcast.engine.shard.state import StateFiles
 from nearcast.index.arena import Memory
 from nearcast.kinds import KINDS
 from nearcast.model.space import Space
+from nearcast.routing.costed import counted
 from nearcast.routing.dkm.kop import Kop
-from nearcast.routing.ledger import counted
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
 

@@ -58,7 +58,7 @@ def standing() -> MostHeld:
     return made
 
 
-def told(made: MostHeld, moment: int) -> Any:
+def listed(made: MostHeld, moment: int) -> Any:
     assert made.next_moment() == moment
     (change,) = made.pass_moment(moment)
     assert change.time == moment
@@ -69,18 +69,18 @@ def test_a_moment_counts_its_window() -> None:
     made = standing()
     for o in (seen("o", 101, "a", "the"), seen("p", 104, "b", "a"), seen("q", 106, "c")):
         made.offer(o)
-    assert told(made, 105) == [["a", 2], ["b", 1]]
-    assert told(made, 110) == [["a", 2], ["b", 1]]  # of b and c, which tie, the first
+    assert listed(made, 105) == [["a", 2], ["b", 1]]
+    assert listed(made, 110) == [["a", 2], ["b", 1]]  # of b and c, which tie, the first
     made.offer(seen("late", 107, "c"))
-    assert told(made, 115) == [["c", 2]]
-    assert told(made, 120) == []
+    assert listed(made, 115) == [["c", 2]]
+    assert listed(made, 120) == []
 
 
 def test_what_is_held_goes_on() -> None:
     made = standing()
     assert made.held() is None
     made.offer(seen("o", 101, "a", "b"))
-    assert told(made, 105) == [["a", 1], ["b", 1]]
+    assert listed(made, 105) == [["a", 1], ["b", 1]]
     row = made.held()
     assert row is not None
     other = standing()

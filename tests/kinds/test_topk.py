@@ -243,8 +243,8 @@ def test_a_log_that_comes_later_may_not_be_the_first_to_name_it(
     run.feed([publish("o", 1, 0, 0, "a")], 10)
     with pytest.raises(NearcastError, match="these logs are the first to name topk"):
         run.plan(late, 10)
-    told = Settings(space=Space.PLANAR, only=("range", "topk"), arena=str(memory))
-    run = Miniature(told, tmp_path / "b")
+    both = Settings(space=Space.PLANAR, only=("range", "topk"), arena=str(memory))
+    run = Miniature(both, tmp_path / "b")
     run.feed([publish("o", 1, 0, 0, "a")], 10)
     run.plan(late, 10)
     run.finish()

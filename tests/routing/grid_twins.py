@@ -95,8 +95,8 @@ class PlainTable:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A subscription: the query, its boxes, the words it can hang under."""
+class Posted:
+    """A subscription: the query, its boxes, the words it can be posted under."""
 
     query: InRegion
     boxes: list[Box]
@@ -109,7 +109,7 @@ class Log:
     """Range subscriptions and objects, as the model has them and as tables."""
 
     space: Space
-    queried: list[Asked]
+    queried: list[Posted]
     published: list[Publish]
     controls: pa.RecordBatch
     objects: pa.RecordBatch
@@ -129,7 +129,7 @@ def log_of(space: Space, events: list[dict[str, Any]]) -> Log:
             program, cover, conjunction = program_of(query.where)
             words = [word_hash(str(w)) for w in (program if conjunction else cover)]
             boxes = outer_boxes(space, query.region)
-            queried.append(Asked(query, boxes, words, conjunction))
+            queried.append(Posted(query, boxes, words, conjunction))
             subscribes.append(raw)
     controls, objects = (
         decode_jsonl("\n".join(json.dumps(e) for e in part).encode(), space, KINDS)

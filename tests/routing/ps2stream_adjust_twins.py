@@ -145,8 +145,8 @@ def _stats(
     mine: dict[int, list[Sub]], words: dict[int, dict[int, list[Sub]]], seen: dict[int, int]
 ) -> CellStats:
     cells = sorted({*mine, *seen})
-    hung = [sorted(words.get(c, {}).items()) for c in cells]
-    flat = [entry for some in hung for entry in some]
+    posted = [sorted(words.get(c, {}).items()) for c in cells]
+    flat = [entry for some in posted for entry in some]
     held = np.array([len(mine.get(c, [])) for c in cells], float)
     return CellStats(
         np.array(cells, np.int64),
@@ -155,7 +155,7 @@ def _stats(
         held,
         np.zeros(len(cells)),
         np.array([sum(s.size for s in mine.get(c, [])) for c in cells], np.int64),
-        np.cumsum([0, *map(len, hung)], dtype=np.int64),
+        np.cumsum([0, *map(len, posted)], dtype=np.int64),
         np.array([w for w, _ in flat], np.uint64),
         np.array([len(some) for _, some in flat], np.int64),
         np.array([sum(s.size for s in some) for _, some in flat], np.int64),

@@ -94,8 +94,9 @@ def test_crowded_words_are_found() -> None:
 
 
 def test_a_copy_for_another_cell_does_not_report() -> None:
-    """`a AND b` hangs under a: a copy at 0 for the left cell, at 1 for the right. An object on the
-    right goes to 0 as well, by b."""
+    """`a AND b` is posted under a: a copy at 0 for the left cell, at 1 for the right.
+
+    An object on the right goes to 0 as well, by b."""
     a, b = word_hash("a"), word_hash("b")
     plain = PlainTable((0, 0, 2, 1), [[0, -1]], [{a: 1, b: 0}], [[0, 1]], {a: 1, b: 2})
     query = {"kind": "range", "region": {"bbox": [0, 0, 2, 1]}, "where": "a AND b"}

@@ -122,7 +122,7 @@ def test_any_sequence_moves_what_it_says_and_nothing_else(
         }
         assert owners(new) == expected
         check_form(new)
-        for name in ("bounds", "words", "counts"):  # what a subscription hangs under
+        for name in ("bounds", "words", "counts"):  # what a subscription is posted under
             assert (getattr(new, name) == getattr(table, name)).all()
         table = unpack(pack(new))
 

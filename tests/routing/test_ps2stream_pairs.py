@@ -16,10 +16,10 @@ from nearcast.routing.ps2stream.workload import lay_out
 
 places = st.integers(0, 6)
 objects = st.lists(st.tuples(places, places, st.sets(st.integers(0, 5))), max_size=12)
-hung = st.lists(st.tuples(places, places, places, places, st.integers(0, 5)), max_size=20)
+posted = st.lists(st.tuples(places, places, places, places, st.integers(0, 5)), max_size=20)
 
 
-@given(objects, hung)
+@given(objects, posted)
 def test_pairs_are_boxes_around_an_object_under_its_terms(
     some: list[tuple[int, int, set[int]]], boxes: list[tuple[int, int, int, int, int]]
 ) -> None:

@@ -283,7 +283,7 @@ def test_initial_partitions_are_better_than_uniform_ones(rng: np.random.Generato
 
 
 def equation_3(costs: Any, partitions: Any) -> int:
-    """Alpha: the cost of the dearest partition."""
+    """Alpha: the cost of the costliest partition."""
     return max(twins.equation_2(costs.tolist(), p) for p in rects(partitions))
 
 

@@ -79,7 +79,7 @@ def test_words_that_go_make_room(rng: np.random.Generator) -> None:
 
 
 def test_small_hashes_do_not_crowd_the_table(rng: np.random.Generator) -> None:
-    """Queries hang under the smallest of equally rare hashes."""
+    """Queries are posted under the smallest of equally rare hashes."""
     words = rng.integers(1, 2**62, (20_000, 3)).astype(np.uint64).min(axis=1) * np.uint64(4)
     summary = KeywordSummary()
     summary.add(words)

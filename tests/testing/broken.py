@@ -59,7 +59,7 @@ class Duplicates(Scan):
 
 
 class Backwards(Scan):
-    """Tells the changes of a batch in the wrong order."""
+    """Reports the changes of a batch in the wrong order."""
 
     def match(
         self, objects: ObjectColumns, clock: NDArray[np.int64], now: int, net: bool = False

@@ -36,7 +36,7 @@ class OneCopyOnly(TornadoUniform):
 
 
 class OneWordOnly(TextFrequency):
-    """Places a subscription under the first of the words that it can hang under."""
+    """Places a subscription under the first of the words that it can be posted under."""
 
     name = "one-word-only"
 

@@ -6,7 +6,7 @@ FIRST = "tables 2, 3; figure 7"
 SERIES = {"m": "figure 8", "subscriptions": "figure 9", "k": "figure 10"}
 AXES = {"figure 8": "workers", "figure 9": "subscriptions", "figure 10": "k_max"}
 
-# Table 1: objects, distinct keywords, keywords an object.
+# Table 1: objects, distinct keywords, keywords per object.
 DATASETS = {
     "place": {"objects": 9_356_750, "keywords": 53_931, "keywords_per_object": 2.94},
     "twitter": {"objects": 20_000_000, "keywords": 2_225_654, "keywords_per_object": 5.51},

@@ -23,7 +23,7 @@ from nearcast_bench.ps2stream.experiment import (
 
 POINTS = "6-10"  # the figure of points that figures 6 to 10 are drawn from
 NEAR = 0.9  # of the best is as good as the best: runs of one and the same plan differ by so much
-LEAST, ENOUGH = 270_000, 10_000_000  # tuples a second on two workers, with so many queries of Q2
+LEAST, ENOUGH = 270_000, 10_000_000  # tuples per second on two workers, with so many queries of Q2
 ALL = (*workloads("us"), *workloads("uk"))
 
 
@@ -224,6 +224,6 @@ def _target(reported: list[Figure]) -> Iterator[Figure]:
     if points:
         best = max(points, key=lambda t: t["tuples_per_second_of_workers"])
         value = best["tuples_per_second_of_workers"]
-        yield claim("target", f"{LEAST:,} tuples a second on two bare indexes, 10,000,000 of Q2",
+        yield claim("target", f"{LEAST:,} tuples per second on two bare indexes, 10,000,000 of Q2",
                     value >= LEAST, value=value, router=best["router"],
                     index=best["index"])  # fmt: skip

@@ -33,7 +33,7 @@ from nearcast.workload.mix import mix
 from nearcast_bench.common.figures import Figure
 from nearcast_bench.common.replaying import batches_of, objects_of, plan_only, replay, write_warm
 
-TUPLES = 100_000  # a second
+TUPLES = 100_000  # per second
 _SAMPLED = 200  # queries
 
 
@@ -63,7 +63,7 @@ def run_spark(setting: Setting, say: Callable[[str], None]) -> Iterator[Figure]:
         yield figure
         rate = figure["tuples_per_second"]
         yield {
-            "claim": "tuples a second through Spark",
+            "claim": "tuples per second through Spark",
             "value": rate,
             "target": TUPLES,
             "held": rate >= TUPLES,

@@ -274,7 +274,7 @@ def _asked(setting: Setting, case: Case, old: QtTree, tree: QtTree) -> Figure:
         store.seal(2 * _HOURS[2] * HOUR_MS)
     versions = Versions([-1, change + 1], [old, tree]) if tree is not old else Versions([-1], [old])
     answers: list[Rows] = []
-    latency, asked, examined = [], 0, 0
+    latency, visited, examined = [], 0, 0
     for i in range(len(case.asks)):
         begin = case.asks.now - round(case.asks.hours * HOUR_MS)
         slowest, ranks = 0.0, []
@@ -283,14 +283,14 @@ def _asked(setting: Setting, case: Case, old: QtTree, tree: QtTree) -> Figure:
             found = within(stores[worker], case.asks, i)
             slowest = max(slowest, time.thread_time() - started)
             ranks += found.rank.tolist()
-            asked += 1
+            visited += 1
             examined += found.examined
         latency.append(slowest)
         answers.append(tuple((r,) for r in sorted(ranks)))
     n = len(case.asks)
     return {
         "latency_ms": round(1e3 * float(np.mean(latency)), 3),
-        "workers_asked": round(asked / n, 3),
+        "workers_visited": round(visited / n, 3),
         "examined": round(examined / n, 1),
         "answers": answers,
     }

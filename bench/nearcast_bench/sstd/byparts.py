@@ -1,7 +1,7 @@
 """Continuous kNN by parts: figure 12(a), and how many messages each way of merging takes.
 
-Queries are at all workers, each post at the one that SSTD names. By `told` the merger tells
-workers radii, after rounds of so many posts; by `own` nobody is told anything, which is what a
+Queries are at all workers, each post at the one that SSTD names. By `radii` the merger
+sends workers radii, after rounds of so many posts; by `own` it sends none, which is what a
 micro-batch can do: each worker sends what enters the k nearest of its part. All ways must report
 the same changes, and results equal to a plain scan.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import GEOGRAPHIC_CODE, Space, distance
 from nearcast.objects.base import Centres, Queries
-from nearcast.routing.sstd.nearest_merge import OWN, TOLD, Merger, Part
+from nearcast.routing.sstd.nearest_merge import OWN, RADII, Merger, Part
 from nearcast_bench.common.figures import Figure, Say
 from nearcast_bench.sstd.asking import HOUR_MS, KEYWORDS, SPAN_HOURS, Asks, asks_from
 from nearcast_bench.sstd.deals import SSTD, Deal, deal_of, standing_of
@@ -42,7 +42,7 @@ def run_by_parts(setting: Setting, say: Say) -> Iterator[Figure]:
         made = asks_from(source, count, setting.queries, SPAN_HOURS * HOUR_MS, seed + 2)
         for keywords in KEYWORDS:
             asks = made.but(keywords=keywords)
-            ways = [(OWN, count // 5), *((TOLD, r) for r in ROUNDS if r < count)]
+            ways = [(OWN, count // 5), *((RADII, r) for r in ROUNDS if r < count)]
             reported = set()
             for way, posts_a_round in ways:
                 say(f"figure 12(a): {keywords} keywords, {way}, rounds of {posts_a_round:,} …")
@@ -73,7 +73,7 @@ def merged(deal: Deal, posts: Posts, asks: Asks, way: str, each: int) -> tuple[F
     parts = [Part(Space.GEOGRAPHIC, queries, centres, way) for _ in range(deal.workers)]
     merger = Merger(centres.k)
     at = deal.stored_at(posts, 0)
-    offered = told = looked = changed = checksum = 0
+    offered = sent = looked = changed = checksum = 0
     seconds = np.zeros(deal.workers)
     merging = 0.0
     for first in range(0, len(posts.x), each):
@@ -93,15 +93,15 @@ def merged(deal: Deal, posts: Posts, asks: Asks, way: str, each: int) -> tuple[F
         changed += len(changes.query)
         mixed = changes.query * 1_000_003 + changes.entered * 10_007 + changes.left
         checksum = (checksum + int((mixed % (1 << 40)).sum())) % 2**63
-        if way == TOLD:
+        if way == RADII:
             for part, (who, radius) in zip(parts, back, strict=True):
-                part.told(who, radius)
-                told += len(who)
+                part.within(who, radius)
+                sent += len(who)
     _check(posts, asks, merger)
     total = float(seconds.max()) + merging
     return {
-        "way": way, "posts_a_round": each, "offers": offered, "told": told, "changes": changed,
-        "messages_per_change": round((offered + told) / max(changed, 1), 3),
+        "way": way, "posts_a_round": each, "offers": offered, "radii": sent, "changes": changed,
+        "messages_per_change": round((offered + sent) / max(changed, 1), 3),
         "looked_per_post": round(looked / len(posts.x), 1),
         "slowest_worker_seconds": round(float(seconds.max()), 4),
         "merger_seconds": round(merging, 4),

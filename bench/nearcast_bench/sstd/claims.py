@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from nearcast.routing.sstd.nearest_merge import OWN, TOLD
+from nearcast.routing.sstd.nearest_merge import OWN, RADII
 from nearcast_bench.common.figures import Figure
 from nearcast_bench.common.shapes import by, claim, matching, rising, stable
 from nearcast_bench.sstd.adjusting import NONE
@@ -126,23 +126,24 @@ def _range(reported: list[Figure]) -> Iterator[Figure]:
     points = matching(reported, figure="8(a)")
     if points:
 
-        def asked(p: list[Figure]) -> Lines:
-            return _lines(p, "router", "area", "workers_asked")
+        def visited(p: list[Figure]) -> Lines:
+            return _lines(p, "router", "area", "workers_visited")
 
         low, high = min(p["area"] for p in points), max(p["area"] for p in points)
         for area, least in ((low, 2), (high, 4)):
             for y in (TIME, WORK):
                 yield _faster(points, area, least, y)
         yield _judged("8(a)", "an ask visits fewer workers by SSTD than by each baseline at every "
-                      "area", points, lambda p: _least(asked(p), SSTD, BASELINES),
-                      asked)  # fmt: skip
+                      "area", points, lambda p: _least(visited(p), SSTD, BASELINES),
+                      visited)  # fmt: skip
         yield _judged("8(a)", "an ask by place visits fewer workers than all of them at 0.01%, "
                       "which is what the engine asks", points,
-                      lambda p: asked(p)[SSTD][1e-4] < asked(p)[ENGINE][1e-4], asked)  # fmt: skip
+                      lambda p: visited(p)[SSTD][1e-4] < visited(p)[ENGINE][1e-4],
+                      visited)  # fmt: skip
         for y in (TIME, WORK):
             yield _slowest(points, y)
         yield _judged("8(a)", "Text visits the same workers whatever the area", points,
-                      lambda p: len(set(asked(p)[TEXT].values())) == 1, asked)  # fmt: skip
+                      lambda p: len(set(visited(p)[TEXT].values())) == 1, visited)  # fmt: skip
     yield from _systems(reported, "8(b)", RANGE, "keywords")
     points = matching(reported, figure="8(b)")
     for y in (TIME, WORK) if points else ():
@@ -185,7 +186,7 @@ def _nearest(reported: list[Figure]) -> Iterator[Figure]:
         yield _judged("9(b)", f"with more keywords latency grows, {_BY[y]}", more,
                       lambda p: rising([v for _, v in sorted(words(p).items())]),
                       words)  # fmt: skip
-    for key, text in (("workers_asked", "ask fewer workers"), ("examined", "look at fewer posts"),
+    for key, text in (("workers_visited", "ask fewer workers"), ("examined", "look at fewer posts"),
                       ("work_ms", "take less time of all workers together"),
                       (TIME, "have the smaller latency")):  # fmt: skip
         if matching(points, way=ONE_ROUND):
@@ -256,8 +257,8 @@ def _by_parts(reported: list[Figure]) -> Iterator[Figure]:
     points = matching(reported, figure="12(a)")
     if not points:
         return
-    least = min(p["posts_a_round"] for p in matching(points, way=TOLD))
-    told = matching(points, way=TOLD, posts_a_round=least)
+    least = min(p["posts_a_round"] for p in matching(points, way=RADII))
+    early = matching(points, way=RADII, posts_a_round=least)
 
     def rates(p: list[Figure]) -> dict[int, float]:
         return by(p, "keywords", "posts_per_second")
@@ -265,18 +266,18 @@ def _by_parts(reported: list[Figure]) -> Iterator[Figure]:
     yield _judged("12(a)", "the throughput of CKQs grows with their keywords",
                   matching(points, way=OWN),
                   lambda p: rising([v for _, v in sorted(rates(p).items())]), rates)  # fmt: skip
-    both = [*told, *matching(points, way=OWN)]
+    both = [*early, *matching(points, way=OWN)]
 
     def sent(p: list[Figure]) -> Lines:
         return _lines(p, "way", "keywords", "messages_per_change")
 
-    yield _judged("6.3", f"(not the paper's) with radii told after {least} posts, fewer messages "
+    yield _judged("6.3", f"(not the paper's) with radii sent after {least} posts, fewer messages "
                   "pass, radii included, than if each worker keeps its own k best", both,
-                  lambda p: _least(sent(p), TOLD, (OWN,)), sent)  # fmt: skip
-    many = max(p["posts_a_round"] for p in matching(points, way=TOLD))
-    late = [*matching(points, way=TOLD, posts_a_round=many), *matching(points, way=OWN)]
-    yield _judged("6.3", f"(not the paper's) with radii told after {many} posts only, it is the "
-                  "other way round", late, lambda p: _least(sent(p), OWN, (TOLD,)),
+                  lambda p: _least(sent(p), RADII, (OWN,)), sent)  # fmt: skip
+    many = max(p["posts_a_round"] for p in matching(points, way=RADII))
+    late = [*matching(points, way=RADII, posts_a_round=many), *matching(points, way=OWN)]
+    yield _judged("6.3", f"(not the paper's) with radii sent after {many} posts only, it is the "
+                  "other way round", late, lambda p: _least(sent(p), OWN, (RADII,)),
                   sent)  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from nearcast_bench.common.shapes import matching
 _AREA = ("area", "area of the region (share of the space)")
 _WORDS = ("keywords", "keywords of a query")
 _LATENCY = ("latency_ms", "slowest worker (ms)")
-_ASKED = ("workers_asked", "workers that an ask visits")
+_ASKED = ("workers_visited", "workers that an ask visits")
 _LOOKED = ("examined_by_one", "posts looked at, slowest worker")
 _RATE = ("tuples_per_second", "throughput (tuples/s)")
 _LINES = (

@@ -64,7 +64,7 @@ class Visit(NamedTuple):
 
     latency: float  # seconds
     work: float
-    asked: int  # workers
+    visited: int  # workers
     examined: int
     examined_most: int  # by one worker
     answer: Rows
@@ -182,7 +182,9 @@ def _nearest(stored: Stored, asks: Asks, i: int, way: str) -> Visit:
         latency = max(s.seconds for s in stores)
     elif isinstance(deal, ByTree):
         got = in_two_phases(deal.nearest_leaf, deal.versions, stores, queries, centres)
-        latency = stores[begin].seconds + max((stores[w].seconds for w in got.asked[1:]), default=0)
+        latency = stores[begin].seconds + max(
+            (stores[w].seconds for w in got.visited[1:]), default=0
+        )
     else:  # by another table: the second phase has no circle, each worker gives its k nearest
         alone = in_one_round(stores, queries, centres, [begin])
         radius = alone.near[-1].distance if len(alone.near) == asks.k else np.inf
@@ -193,7 +195,7 @@ def _nearest(stored: Stored, asks: Asks, i: int, way: str) -> Visit:
         latency = stores[begin].seconds + max((stores[w].seconds for w in others), default=0)
     work = sum(s.seconds for s in stores)
     rows = tuple((near.rank,) for near in got.near)
-    return Visit(latency, work, len(got.asked), sum(got.examined), max(got.examined), rows)
+    return Visit(latency, work, len(got.visited), sum(got.examined), max(got.examined), rows)
 
 
 def measured(stored: Stored, kind: str, asks: Asks, setting: Setting, way: str = TWO_PHASES
@@ -208,7 +210,7 @@ def measured(stored: Stored, kind: str, asks: Asks, setting: Setting, way: str =
         "latency_ms": round(float(latency.mean()), 3),
         "latency_p99_ms": round(float(np.percentile(latency, 99)), 3),
         "work_ms": round(float(work.mean()), 3),
-        "workers_asked": round(float(np.mean([v.asked for v in first])), 3),
+        "workers_visited": round(float(np.mean([v.visited for v in first])), 3),
         "examined": round(float(np.mean([v.examined for v in first])), 1),
         "examined_by_one": round(float(np.mean([v.examined_most for v in first])), 1),
         "found": round(float(np.mean([len(v.answer) for v in first])), 1),

@@ -1,4 +1,4 @@
-"""The demo in the terminal: a live picture, or one plain line a batch in a pipe."""
+"""The demo in the terminal: a live picture, or one plain line per batch in a pipe."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Silent:
 
 
 class Plain(Silent):
-    """A line a batch, for pipes and logs."""
+    """One line per batch, for pipes and logs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -187,7 +187,7 @@ def _figures(tally: Tally) -> Table:
     table.add_column(no_wrap=True, overflow="ellipsis")
     assert tally.last is not None
     table.add_row(f"{tally.total:,}", "events so far")
-    table.add_row(f"{tally.per_second:,.0f}", "events a second")
+    table.add_row(f"{tally.per_second:,.0f}", "events per second")
     for kind, said in _KINDS.items():
         table.add_row(f"{tally.notifications[kind]:,}", said)
     table.add_row(f"{tally.last.notifications:,}", Text(spark_line(tally.reported), style="green"))

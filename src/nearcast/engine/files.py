@@ -14,7 +14,7 @@ def inside(checkpoint: Path, path: Path) -> str:
 
 
 def run_id(checkpoint: Path) -> str:
-    """What tells the run of a checkpoint from all others; made when it begins."""
+    """The name of the run of a checkpoint, which no other has; made when it begins."""
     path = checkpoint / "run"
     if not path.exists() or not path.read_text().strip():
         write_atomic(path, uuid.uuid4().hex.encode())

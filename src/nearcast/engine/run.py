@@ -23,8 +23,8 @@ from nearcast.engine.output.batch_files import forget_temporary
 from nearcast.engine.output.commit import OnBatch, Sink
 from nearcast.engine.output.picture import write_picture
 from nearcast.engine.output.reports import Reports, loads_by_batch, summarise, write_summary
-from nearcast.engine.spark.lasting import RESTARTS, LastingQuery
 from nearcast.engine.spark.query import stream
+from nearcast.engine.spark.restarting import RESTARTS, RestartingQuery
 from nearcast.engine.spark.session import is_local, shard_keys
 from nearcast.engine.spark.steps import ShardProcessor, route_columns, route_feed
 from nearcast.model.errors import NearcastError
@@ -55,12 +55,12 @@ class Job:
         trigger: str = "0 seconds",
         on_batch: OnBatch | None = None,
         events: DataFrame | None = None,
-    ) -> LastingQuery:
+    ) -> RestartingQuery:
         """Start its query over `events`, or over the feed of the checkpoint."""
         start = partial(self._start, spark, trigger, on_batch, events)
         # A local master has no executors that could die without the driver.
         restarts = 0 if is_local(spark) else RESTARTS
-        return LastingQuery(start, self.reports.count, restarts)
+        return RestartingQuery(start, self.reports.count, restarts)
 
     def _start(
         self,
@@ -113,7 +113,7 @@ class Job:
 class Run:
     """A live run. Notifications are files in `out`, and a streaming DataFrame over them."""
 
-    def __init__(self, job: Job, spark: SparkSession, query: LastingQuery) -> None:
+    def __init__(self, job: Job, spark: SparkSession, query: RestartingQuery) -> None:
         self.lasting, self.settings, self.out = query, job.settings, job.out
         self.tailer: Tailer | None = None
         self._job, self._spark = job, spark

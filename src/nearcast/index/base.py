@@ -20,8 +20,7 @@ from nearcast.wire.carried import Carried
 from nearcast.wire.changes import Changes, Texts
 from nearcast.wire.tables import NEVER, ObjectColumns, empty, lists, numbers
 
-# Events by their place among those of the kind: of regions, and of balls.
-MATCH = 0
+# Events of balls by their place among those of the kind.
 ENTER, LEAVE = 0, 1
 
 

@@ -1,4 +1,4 @@
-"""Storage of knn results around `kernels.results`: growth, changes, export."""
+"""Storage of results of nearest objects around `kernels.results`: growth, changes, export."""
 
 from __future__ import annotations
 

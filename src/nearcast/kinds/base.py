@@ -96,8 +96,6 @@ class Examples:
     """More queries for a log of hundreds."""
     stories: Callable[[int], Iterator[Story]] = _no_stories
     """What this kind alone promises; the argument is a seed."""
-    first_report: int = 1
-    """How many objects must match `everything` until one is reported."""
 
 
 class Kind(ABC):

@@ -6,10 +6,10 @@ copy of each subscription reports and none misses an object. `ROUTERS` is the re
 - `broadcast`: everything everywhere (the null strategy);
 - `hash`: subscriptions dealt by id, objects to every shard;
 - `random`: `hash` with a random re-deal every other batch, to exercise moves;
-- `kop`: knn subscriptions dealt by the frequency of their words (DkM-SKS 3.1);
-- `sop`: knn subscriptions dealt by subspaces of similar cost (DkM-SKS 3.2);
-- `dkm-sks`: knn subscriptions dealt by words and places at once (DkM-SKS 4);
-- `ps2stream`: range subscriptions and objects by place, or by word where that costs less
+- `kop`: subscriptions with a ball dealt by the frequency of their words (DkM-SKS 3.1);
+- `sop`: the same dealt by subspaces of similar cost (DkM-SKS 3.2);
+- `dkm-sks`: the same dealt by words and places at once (DkM-SKS 4);
+- `ps2stream`: subscriptions of regions and objects by place, or by word where that costs less
   (PS2Stream IV);
 - `text-frequency`: by word, words dealt by frequency (PS2Stream VI-B, as all that follow);
 - `text-hypergraph`: by word, words that occur together dealt together;

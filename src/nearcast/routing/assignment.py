@@ -1,4 +1,4 @@
-"""The dearest assignment of rows to columns, each to one: the Hungarian method, in O(n³)."""
+"""The assignment of rows to columns that costs most, each to one: the Hungarian method, O(n³)."""
 
 from __future__ import annotations
 

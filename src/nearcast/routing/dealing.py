@@ -15,7 +15,7 @@ Costs = NDArray[np.float64]
 Numbers = NDArray[np.int64]
 
 
-def deal_dearest_first(costs: Costs, m: int) -> tuple[Numbers, Costs]:
+def deal_costliest_first(costs: Costs, m: int) -> tuple[Numbers, Costs]:
     """(worker of each cost, load of each of `m` workers), the highest cost dealt first."""
     return deal(descending(costs), costs, np.zeros(m))
 

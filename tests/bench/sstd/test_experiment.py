@@ -16,7 +16,7 @@ from nearcast.index.arena import Memory
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.objects import STORES
-from nearcast.routing.sstd.nearest_merge import OWN, TOLD
+from nearcast.routing.sstd.nearest_merge import OWN, RADII
 from nearcast_bench.common.figures import Figure
 from nearcast_bench.sstd import byparts, full
 from nearcast_bench.sstd.adjusting import INSERTED, NONE, PLANS, run_adjusting
@@ -58,7 +58,7 @@ def test_every_figure_has_its_points(reported: list[Figure]) -> None:
     assert {t["data"] for t in of(reported, "7(a)")} == set(DATA)
     assert {t["router"] for t in of(reported, "8(a)")} == set(ALL)
     assert {t["way"] for t in of(reported, "9(a)")} == {ONE_ROUND, TWO_PHASES}
-    assert {t["way"] for t in of(reported, "12(a)")} == {OWN, TOLD}
+    assert {t["way"] for t in of(reported, "12(a)")} == {OWN, RADII}
     for figure in ("14", "15"):
         assert len(of(reported, figure)) == len(PLANS) * len(INSERTED)
     assert [t["theta"] for t in of(reported, "7.7 theta")] == list(THETAS)
@@ -69,10 +69,10 @@ def test_every_figure_has_its_points(reported: list[Figure]) -> None:
 @pytest.mark.slow
 def test_who_is_visited(reported: list[Figure]) -> None:
     """Text and the engine ask every worker that has leaves, a tree by place fewer."""
-    asked = {(t["router"], t["area"]): t["workers_asked"] for t in of(reported, "8(a)")}
-    assert asked[ENGINE, 1e-4] == TINY.workers
-    assert asked[TEXT, 1e-6] == asked[TEXT, 1e-2] == TINY.workers
-    assert asked["sstd-quadtree", 1e-6] < TINY.workers
+    visited = {(t["router"], t["area"]): t["workers_visited"] for t in of(reported, "8(a)")}
+    assert visited[ENGINE, 1e-4] == TINY.workers
+    assert visited[TEXT, 1e-6] == visited[TEXT, 1e-2] == TINY.workers
+    assert visited["sstd-quadtree", 1e-6] < TINY.workers
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def points(router: str, values: list[float], seed: int = 7) -> list[Figure]:
     areas = (1e-6, 1e-4, 1e-2)
     return [
         {"figure": "8(a)", "kind": RANGE, "router": router, "seed": seed, "area": a,
-         "latency_ms": v, "examined_by_one": v, "workers_asked": v}
+         "latency_ms": v, "examined_by_one": v, "workers_visited": v}
         for a, v in zip(areas, values, strict=True)
     ]  # fmt: skip
 

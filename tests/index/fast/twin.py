@@ -32,7 +32,7 @@ class Node:
 
 @dataclass
 class Task:
-    """An entry to be hung in the cells of `depth` below `cell`, or in `cell` itself."""
+    """An entry to be posted in the cells of `depth` below `cell`, or in `cell` itself."""
 
     entry: Entry
     words: Words
@@ -63,7 +63,7 @@ class Twin:
     def do(self, task: Task) -> None:
         if task.inside:
             self.tasks.pop()
-            self.hang(task, task.cell, None)
+            self.post(task, task.cell, None)
             return
         cells = self.below(task)
         if task.cursor == len(cells):
@@ -71,7 +71,7 @@ class Twin:
             return
         cell = cells[task.cursor]
         task.cursor += 1
-        task.shared = self.hang(task, cell, task.shared)
+        task.shared = self.post(task, cell, task.shared)
 
     def place(self, depth: int, v: float) -> int:
         return math.floor(v / 2.0 ** (self.side - depth)) if depth else 0
@@ -96,7 +96,7 @@ class Twin:
 
     # -- one cell ------------------------------------------------------------------------------
 
-    def hang(self, task: Task, cell: Cell, shared: list[Entry] | None) -> list[Entry] | None:
+    def post(self, task: Task, cell: Cell, shared: list[Entry] | None) -> list[Entry] | None:
         word = min(task.words, key=lambda w: (self.seen[w], w))
         if shared is not None and self.share(cell, word, shared):
             return shared

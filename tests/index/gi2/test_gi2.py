@@ -1,4 +1,4 @@
-"""GI²: which cells and words a subscription hangs in, and lazy deletion, counted."""
+"""GI²: which cells and words a subscription is posted in, and lazy deletion, counted."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ def listed(index: Gi2) -> Counter[tuple[int, int]]:
     return found
 
 
-# -- where subscriptions hang --------------------------------------------------------------------
+# -- where subscriptions are posted ----------------------------------------------------------------
 
 
-def hung(queried: list[tuple[float, float, float, str]], side: int) -> Counter[tuple[int, int]]:
+def posted(queried: list[tuple[float, float, float, str]], side: int) -> Counter[tuple[int, int]]:
     """The same by the definition, in plain Python."""
     used: Counter[str] = Counter()
     found: Counter[tuple[int, int]] = Counter()
@@ -88,7 +88,7 @@ wheres = st.sampled_from(["", "a", "b", "a AND b", "b AND a AND c", "a OR c"])
 @given(queried=st.lists(st.tuples(corners, corners, sizes, wheres), min_size=1, max_size=40))
 def test_every_cell_that_a_region_overlaps(queried: list[tuple[float, float, float, str]]) -> None:
     index, _ = run([subscribe(f"s{n}", 0, box(*q)) for n, q in enumerate(queried)])
-    assert listed(index) == hung(queried, int(index._grid[gl.SIDE]))
+    assert listed(index) == posted(queried, int(index._grid[gl.SIDE]))
 
 
 def test_cells_hold_half_of_the_regions() -> None:
@@ -103,7 +103,7 @@ def test_four_times_as_many_choose_again() -> None:
     log += [publish("o", 11, 2.5, 0.5, "a")]
     index, reported = run(log, cuts=(3,))
     assert index._grid[gl.SIDE] == 4
-    assert listed(index) == hung(
+    assert listed(index) == posted(
         [(float(n), 0.0, 1.0, "a") for n in range(3)]
         + [(float(n), 0.0, 16.0, "a") for n in range(9)],
         4,

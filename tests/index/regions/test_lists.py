@@ -181,7 +181,7 @@ def test_one_that_is_being_posted_when_room_ends_is_told_once(
 ) -> None:
     """Lists grow a dozen times here, each time within a subscription.
 
-    It must then hang on under the word that it began with, even where counting the words of the
+    It must then stay under the word that it began with, even where counting the words of the
     first try would make another one the rarest.
     """
     index = RANGE.index(name)(Space.PLANAR, Memory())

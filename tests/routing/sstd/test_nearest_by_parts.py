@@ -15,7 +15,7 @@ from nearcast.objects.base import Objects
 from nearcast.objects.scan import Scan as Store
 from nearcast.routing import ROUTERS, Sample
 from nearcast.routing.sstd.nearest_by_parts import NearestLeaf, in_one_round, in_two_phases
-from nearcast.routing.sstd.nearest_merge import OWN, TOLD, Merger, Part
+from nearcast.routing.sstd.nearest_merge import OWN, RADII, Merger, Part
 from nearcast.routing.sstd.object_routing import lists_of, route_objects
 from nearcast.routing.sstd.qt_router import QtRouter
 from nearcast.routing.sstd.qt_tree import QtTree
@@ -94,7 +94,7 @@ def test_asks_equal_the_scan(
         wanted = list(zip(right.value.tolist(), right.rank.tolist(), strict=True))
         phased = in_two_phases(first, versions, stores, queries, centres)
         assert [hit[:2] for hit in phased.near] == wanted
-        assert len(set(phased.asked)) == len(phased.asked)
+        assert len(set(phased.visited)) == len(phased.visited)
         round_ = in_one_round(stores, queries, centres, range(WORKERS))
         assert [hit[:2] for hit in round_.near] == wanted
 
@@ -118,19 +118,19 @@ def test_a_near_answer_spares_the_workers_far_away() -> None:
         store.add(some(whole, np.flatnonzero(at == worker)))
     versions = Versions([0], [tree])
 
-    def asked(where: str, k: int) -> tuple[list[int], float]:
+    def visited(where: str, k: int) -> tuple[list[int], float]:
         ask = Query(where=where, at=(0.1, 0.11), k=k)
         got = in_two_phases(
             NearestLeaf(tree), versions, stores, queries_of([ask]), centres_of([ask])
         )
-        return got.asked, got.radius
+        return got.visited, got.radius
 
     home = int(at[0])
-    assert asked("word0", 10)[0] == [home]
-    assert asked("word0", 10)[1] == pytest.approx(0.01)
-    assert sorted(asked("word0", 60)[0]) == [0, 1, 2, 3]  # fewer than k there: all are asked
-    assert asked("word0", 60)[1] == np.inf
-    assert sorted(asked("none", 1)[0]) == [0, 1, 2, 3]
+    assert visited("word0", 10)[0] == [home]
+    assert visited("word0", 10)[1] == pytest.approx(0.01)
+    assert sorted(visited("word0", 60)[0]) == [0, 1, 2, 3]  # fewer than k there: all are visited
+    assert visited("word0", 60)[1] == np.inf
+    assert sorted(visited("none", 1)[0]) == [0, 1, 2, 3]
 
 
 def definition(
@@ -163,7 +163,7 @@ def _true(where: str, words: set[str]) -> bool:
     }[where]
 
 
-@pytest.mark.parametrize("way", [TOLD, OWN])
+@pytest.mark.parametrize("way", [RADII, OWN])
 @pytest.mark.parametrize("space", list(Space))
 @pytest.mark.parametrize("batch", [1, 7, 300])
 def test_continuous_queries_equal_the_definition(
@@ -182,7 +182,7 @@ def test_continuous_queries_equal_the_definition(
     parts = [Part(space, queries, centres, way) for _ in range(WORKERS)]
     merger = Merger(centres.k)
     at = workers_of(tree_of(rng, "sstd", 16), whole)
-    told: list[list[tuple[int, int]]] = [[] for _ in asks]
+    reported: list[list[tuple[int, int]]] = [[] for _ in asks]
     sent = 0
     for first in range(0, len(posts), batch):
         rows = np.arange(first, min(first + batch, len(posts)))
@@ -190,15 +190,15 @@ def test_continuous_queries_equal_the_definition(
         sent += sum(len(o.query) for o in offers)
         changes, back = merger.take(offers)
         for query, entered, left in zip(*(c.tolist() for c in changes), strict=True):
-            told[query].append((entered, left))
-        if way == TOLD:
+            reported[query].append((entered, left))
+        if way == RADII:
             for part, (who, radius) in zip(parts, back, strict=True):
-                part.told(who, radius)
+                part.within(who, radius)
     for i, ask in enumerate(asks):
         wanted, right = definition(space, posts, ask)
         assert [rank for _, rank in merger.result(i)] == wanted
-        assert told[i] == right
-    assert sent >= sum(len(t) for t in told)
+        assert reported[i] == right
+    assert sent >= sum(len(t) for t in reported)
 
 
 def test_a_worker_that_was_told_sends_no_more() -> None:
@@ -212,6 +212,6 @@ def test_a_worker_that_was_told_sends_no_more() -> None:
     for i in range(6):
         offers = part.offers(some(whole, np.array([i])))
         sent.append(len(offers.query))
-        part.told(*merger.take([offers])[1][0])
-    assert sent == [1, 1, 0, 0, 0, 0]  # the second one is left out, and the radius told
+        part.within(*merger.take([offers])[1][0])
+    assert sent == [1, 1, 0, 0, 0, 0]  # the second one is left out, and the radius sent
     assert merger.result(0) == [(0.0, 0)]

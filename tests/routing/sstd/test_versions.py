@@ -133,5 +133,5 @@ def test_every_object_of_the_period_is_at_a_shard_that_is_named(
         boxes = np.array([[x - 0.2, y - 0.2, x + 0.2, y + 0.2]])
         first, last = sorted(rng.integers(0, 10 * len(splits), 2).tolist())
         inside = (abs(sample.x - x) <= 0.2) & (abs(sample.y - y) <= 0.2)
-        asked = inside & (first <= time) & (time <= last)
-        assert set(at[asked].tolist()) <= set(versions.shards_for(boxes, first, last))
+        meant = inside & (first <= time) & (time <= last)
+        assert set(at[meant].tolist()) <= set(versions.shards_for(boxes, first, last))

@@ -63,8 +63,7 @@ class Tailer:
         kinds: Iterable[str] = (),
         inotify: bool = True,
     ) -> None:
-        """`kinds`: as `Feed` has them; `inotify`: whether
-        the system may be used to be woken."""
+        """`kinds`: as `Feed` has them; `inotify`: whether the system may be used to be woken."""
         self.folders, self.checkpoint = folders, checkpoint
         self.batch_events, self.splits = batch_events, splits
         self.feed = Feed(checkpoint, kinds)

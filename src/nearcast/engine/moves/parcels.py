@@ -1,7 +1,7 @@
 """Moving subscriptions between shards: what leaves, the files it travels in, and taking it in.
 
 At the end of a batch a shard writes down what shall leave. It stays until the next batch begins,
-which drops it there and takes it in elsewhere (DESIGN section 4): a batch that is repeated finds
+which drops it there and takes it in elsewhere: a batch that is repeated finds
 everything in place.
 """
 

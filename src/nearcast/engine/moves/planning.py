@@ -7,7 +7,7 @@ it (`engine.moves.control` says what holds from which batch on):
 2. after the batch with which they are `warmup` objects, shards get the order to write a survey;
 3. at the end of the next batch each writes down what it holds, and the driver makes the plan;
 4. at the end of the batch after that, shards export what the plan puts elsewhere;
-5. from the next batch on the plan holds: a move like any other (DESIGN section 4).
+5. from the next batch on the plan holds: a move like any other (`engine.moves.control`).
 """
 
 from __future__ import annotations

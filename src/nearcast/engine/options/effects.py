@@ -56,7 +56,7 @@ def check_strategies(options: RunOptions, settings: Settings) -> None:
 
 
 def _check_frame(options: RunOptions, settings: Settings) -> None:
-    """What a run says to its kinds, where none of them listens."""
+    """Options for kinds, where no kind of the run reads them."""
     given = options.given()
     for name in FRAME:
         if name in given and not any(

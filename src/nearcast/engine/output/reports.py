@@ -1,4 +1,4 @@
-"""What a run did: a record a batch, and the summary over all of them."""
+"""What a run did: one record per batch, and the summary over all of them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from nearcast.engine.shard.state import Manifest
 from nearcast.index import LocalIndex
 from nearcast.kernels.slots import SUBSCRIBE
 from nearcast.routing import Router
-from nearcast.routing.ledger import counted
+from nearcast.routing.costed import counted
 from nearcast.routing.orders import TABLE, Order
 from nearcast.wire.tables import FOREVER, NEVER, numbers
 

@@ -3,7 +3,7 @@
 Spark's own state holds one small value a shard (`Manifest`): the token of the batch that wrote it
 and the names of the files that make it. A repeated batch writes files under new names and the
 value that counts is the one that Spark commits, so no file is ever overwritten. Files rather than
-chunks in Spark's state, because a call of its Python state server costs 1-50 ms (DESIGN section 3)
+chunks in Spark's state, because a call of its Python state server costs 1-50 ms (measured with 4.3)
 and a file is written and read at the speed of the disk.
 """
 

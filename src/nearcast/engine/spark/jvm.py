@@ -114,7 +114,7 @@ def make_archive() -> None:
         # Kept, so that Python does not warn of a child that nobody waited for.
         _makers.append(
             subprocess.Popen(
-                [sys.executable, "-m", "nearcast.engine.spark.archive", str(target)],
+                [sys.executable, "-m", "nearcast.engine.spark.class_archive", str(target)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

@@ -20,7 +20,7 @@ _NEEDED = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
-    # Each shard keeps one small value: a change log is cheaper than a snapshot a batch.
+    # Each shard keeps one small value: a change log is cheaper than a snapshot per batch.
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.pollingDelay": "5ms",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
@@ -39,7 +39,7 @@ OURS = {
     **{key: "the query needs its own value" for key in _NEEDED if key.startswith("spark.sql.")},
 }
 _LOCAL = {
-    # The usual one calls `readlink`, a process of its own, some 20 times a batch.
+    # The usual one calls `readlink`, a process of its own, some 20 times per batch.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),

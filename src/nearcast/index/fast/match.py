@@ -11,7 +11,7 @@ from nearcast.index.deciding import LOOKUPS, NEXT, SCANNED
 from nearcast.index.fast import nodes as nd
 from nearcast.index.fast.nodes import CHILD, FREQUENT, PARENT, PATH, Fast
 from nearcast.index.posting import SEEN, UNIVERSAL, Index
-from nearcast.index.regions.lazy import (
+from nearcast.index.regions.lazy_deletion import (
     DONE,
     HITS,
     LEFT,

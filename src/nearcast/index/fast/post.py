@@ -36,7 +36,7 @@ from nearcast.index.posting import (
     posting_words,
     use_words,
 )
-from nearcast.index.regions.lazy import Lazy
+from nearcast.index.regions.lazy_deletion import Lazy
 from nearcast.kernels import blocks
 from nearcast.kernels import shared_lists as ls
 from nearcast.kernels import slots as sl

@@ -19,9 +19,10 @@ class Gi2(LazyIndex):
     """A conjunction is posted under its least frequent word, a disjunction under each of its words.
 
     That is in every cell of the grid that its region overlaps. An unsubscribe is only noted
-    (`index.regions.lazy`). The paper leaves the granularity to experiments; here cells hold half
-    of the boxes, and are chosen anew when there are four times as many. What overlaps more than
-    256 cells is posted once, in a list for all cells: the same candidates without the copies.
+    (`index.regions.lazy_deletion`). The paper leaves the granularity to experiments; here cells
+    hold half of the boxes, and are chosen anew when there are four times as many. What overlaps
+    more than 256 cells is posted once, in a list for all cells: the same candidates without the
+    copies.
     """
 
     name = "gi2"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from nearcast.index.deciding import LOOKUPS, NEXT, SCANNED
 from nearcast.index.gi2.lists import SIDE, WIDE, cell_of
 from nearcast.index.posting import UNIVERSAL, Index
-from nearcast.index.regions.lazy import (
+from nearcast.index.regions.lazy_deletion import (
     DONE,
     HITS,
     NOTED,

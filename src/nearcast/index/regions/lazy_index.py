@@ -1,4 +1,4 @@
-"""The common part of the indexes that delete lazily (`index.regions.lazy`)."""
+"""The common part of the indexes that delete lazily (`index.regions.lazy_deletion`)."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Knn(Kind):
         "dkm-sks": "pyramid",
     }
     default = "hash+pyramid"
-    reason = "fewest candidates an object of the indexes here (bench dkm-sks)"
+    reason = "fewest candidates per object of the indexes here (bench dkm-sks)"
     examples: ClassVar[Examples] = EXAMPLES
 
     def compile(self, query: Any, space: Space) -> tuple[int, tuple[Any, ...]]:

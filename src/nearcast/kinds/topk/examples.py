@@ -52,7 +52,7 @@ def _subscribe(name: str, time: int, query: Json, **fields: Any) -> Json:
 
 
 def _begins_with_the_window(seed: int) -> Iterator[Story]:
-    """The first result is told best first, with the time of the subscription."""
+    """The first result is reported best first, with the time of the subscription."""
     far = 3 + seed % 3
     log = [
         _publish("far", 1, far, "a"),

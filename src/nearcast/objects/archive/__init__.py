@@ -7,7 +7,7 @@
 
 A file holds the objects of one day (UTC). Its rows follow a Hilbert curve, in row groups of
 `geoparquet.GROUP_ROWS`: a row group is a compact place, and the least and largest x, y and time
-that Parquet keeps of it tell readers whether to open it. Files by cell instead of row groups by
+that Parquet keeps of it show readers whether to open it. Files by cell instead of row groups by
 cell would be many tiny files where few objects are published, and a grid would have to be chosen
 before the data is known. A Hilbert curve rather than a Z-curve because it has no jumps, so that
 boxes of row groups are smaller.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.routing.dealing import Costs, Numbers, deal, deal_dearest_first, descending
+from nearcast.routing.dealing import Costs, Numbers, deal, deal_costliest_first, descending
 
 
 def subscription_assignment(costs: Costs, m: int) -> tuple[Numbers, Costs]:
@@ -17,7 +17,7 @@ def subscription_assignment(costs: Costs, m: int) -> tuple[Numbers, Costs]:
     Space-oriented partition gives it the costs of subsets (section 3.2) in place of those of
     subscriptions.
     """
-    return deal_dearest_first(costs, m)
+    return deal_costliest_first(costs, m)
 
 
 def subset_assignment(costs: Costs, subset: Numbers, m: int) -> tuple[Numbers, Costs]:

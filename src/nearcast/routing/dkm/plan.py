@@ -19,10 +19,10 @@ from nearcast.index import LocalIndex
 from nearcast.model.space import Space
 from nearcast.routing.arrays import Arrays, load, pack, unpack
 from nearcast.routing.base import Placement, Router, Sample
+from nearcast.routing.costed import counted
 from nearcast.routing.dealing import deal
 from nearcast.routing.dkm.survey import Survey, join_surveys, survey
 from nearcast.routing.hash import home_of
-from nearcast.routing.ledger import counted
 from nearcast.routing.orders import HOMES, Order, Plan, Slots
 from nearcast.wire.tables import numbers
 

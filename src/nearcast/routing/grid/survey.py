@@ -33,7 +33,7 @@ class RegionSurvey(NamedTuple):
 
 
 def survey_of(controls: pa.RecordBatch, id_hash: Words) -> RegionSurvey:
-    """Subscribes of kind range, rows of CONTROLS, as a survey."""
+    """Subscribes of the shape `regions`, rows of REGIONS, as a survey."""
     return RegionSurvey(
         *(frozen(a) for a in (id_hash, *boxes_by(controls), *wanted_words(controls)))
     )

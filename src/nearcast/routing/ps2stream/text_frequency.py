@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nearcast.routing.dealing import deal_dearest_first
+from nearcast.routing.dealing import deal_costliest_first
 from nearcast.routing.grid.survey import Numbers
 from nearcast.routing.ps2stream.baseline import TextRouter
 from nearcast.routing.ps2stream.nodes import Node
@@ -28,5 +28,5 @@ def frequency_partition(w: Workload, node: Node, p: int) -> Numbers:
     sum of frequencies (equal ones: the lowest).
     """
     parts = text_parts(w, node)
-    chosen, _ = deal_dearest_first(parts.frequency().astype(float), p)
+    chosen, _ = deal_costliest_first(parts.frequency().astype(float), p)
     return of_vocabulary(w, parts, chosen)

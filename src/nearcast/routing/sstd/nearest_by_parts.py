@@ -28,7 +28,7 @@ _NO_LIMIT = np.zeros(1, np.int64)
 
 
 class Searched(Protocol):
-    """What is asked of the store of a worker (`ObjectStore` has it)."""
+    """What is needed of the store of a worker (`ObjectStore` has it)."""
 
     space: Space
 
@@ -56,12 +56,12 @@ class Answered(NamedTuple):
 
     near: list[Near]  # nearest first; of equally near ones the lower rank first
     radius: float  # after the first phase; infinite: the leaf's worker had fewer than k
-    asked: list[int]  # workers, in the order of being asked
+    visited: list[int]  # workers, in this order
     examined: list[int]  # objects that each of them looked at
 
 
 class NearestLeaf:
-    """Finds the leaf that is asked first: the one an object of that place and words would go to.
+    """Finds the leaf that is visited first: the one an object of that place and words would go to.
 
     It is nearest, its cell contains the place; of the leaves of a textual node, which share a
     cell, it is the one whose keyword list has most of the words.
@@ -96,15 +96,15 @@ def in_two_phases(
     found = stores[begin].nearest(queries, centres)
     near = _hits(found, found.value.tolist(), begin)
     radius = near[-1].distance if len(near) == k else _FAR
-    asked, examined = [begin], [found.examined]
+    visited, examined = [begin], [found.examined]
     for worker in _within_reach(versions, stores[begin].space, radius, queries, centres):
         if worker == begin:
             continue
         hits, looked = _part(stores[worker], worker, radius, queries, centres)
         near += hits
-        asked.append(worker)
+        visited.append(worker)
         examined.append(looked)
-    return Answered(sorted(near)[:k], radius, asked, examined)
+    return Answered(sorted(near)[:k], radius, visited, examined)
 
 
 def in_one_round(

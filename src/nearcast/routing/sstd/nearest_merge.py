@@ -1,11 +1,11 @@
 """Continuous kNN by parts (SSTD, sections 4.2 and 6.3): queries at all workers, one merger.
 
 Any leaf may have a nearer object, so a CKQ is at every worker. A worker sends an object to the
-merger if it may enter the result. By `TOLD` it knows the radius that the merger told it last: the
-merger keeps the k nearest of all, leaves out an object that is farther, and then tells that
-worker its radius. By `OWN` a worker keeps the k nearest of its part, and nobody tells it anything:
+merger if it may enter the result. By `RADII` it knows the radius that the merger sent it last: the
+merger keeps the k nearest of all, leaves out an object that is farther, and then sends that
+worker its radius. By `OWN` a worker keeps the k nearest of its part, and nobody sends it anything:
 what one round without an answer can do. Both are exact in object order: whatever enters the
-result of all is within any radius told before, and among the k nearest of its part.
+result of all is within any radius sent before, and among the k nearest of its part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Longs = NDArray[np.int64]
 Reals = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
-TOLD, OWN = "told", "own"
+RADII, OWN = "radii", "own"
 _UNBOUNDED = 1 << 40  # objects: results have room for all k
 
 
@@ -59,7 +59,7 @@ class _Lists(NamedTuple):
 class Part:
     """The CKQs at one worker."""
 
-    def __init__(self, space: Space, queries: Queries, centres: Centres, way: str = TOLD) -> None:
+    def __init__(self, space: Space, queries: Queries, centres: Centres, way: str = RADII) -> None:
         self._space = space
         self._queries = Queries(*(frozen(a) for a in queries))
         self._centres = Centres(*(frozen(a) for a in centres))
@@ -79,8 +79,8 @@ class Part:
         )  # fmt: skip
         return Offers(query, o.rank[row], far, o.time[row], looked)
 
-    def told(self, query: Longs, radius: Reals) -> None:
-        """Radii that the merger tells: beyond them nothing of these queries is wanted."""
+    def within(self, query: Longs, radius: Reals) -> None:
+        """Radii that the merger sent: beyond them nothing of these queries is wanted."""
         self._radius[query] = radius
 
 
@@ -91,7 +91,7 @@ class Merger:
         self._best = new_best(k, _UNBOUNDED)
 
     def take(self, offers: list[Offers]) -> tuple[Changes, list[tuple[Longs, Reals]]]:
-        """Take in what workers offer of the same objects: (changes, what each worker is told)."""
+        """Take in what workers offer of the same objects: (changes, the radii for each worker)."""
         source = np.repeat(np.arange(len(offers)), [len(o.query) for o in offers])
         query, rank, time = (
             np.concatenate([getattr(o, name) for o in offers]) for name in ("query", "rank", "time")
@@ -99,7 +99,7 @@ class Merger:
         far = np.concatenate([o.distance for o in offers])
         order = np.lexsort((query, rank))
         taken, left = _take(self._best, query[order], far[order], rank[order], time[order])
-        out = order[~taken]  # left out: their workers are told the radius
+        out = order[~taken]  # left out: their workers get the radius
         back = []
         for worker in range(len(offers)):
             who = np.unique(query[out[source[out] == worker]])

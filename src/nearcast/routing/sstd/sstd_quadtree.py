@@ -11,7 +11,7 @@ class SstdQuadtree(Reallocating):
 
     name = "sstd-quadtree"
     paper = "SSTD (Chen et al.)"
-    about = "a quadtree, the dearest cell split first; each object at one shard"
+    about = "a quadtree, the costliest cell split first; each object at one shard"
     by_place = True
 
     @property

@@ -1,4 +1,4 @@
-"""Section 4.1 of Tornado: the first partitions, by splits of the dearest as in a k-d tree."""
+"""Section 4.1 of Tornado: the first partitions, by splits of the costliest as in a k-d tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nearcast.routing.tornado.split import NONE, ROWS, best_split
 def initial_partitions(costs: Costs, evaluators: int) -> Partitions:
     """Partitions for evaluators, so that the largest cost is small; `costs` of every cell.
 
-    The dearest that is more than a cell is split where the dearer part is cheapest. With fewer
+    The costliest that is more than a cell is split where the costlier part is cheapest. With fewer
     cells than evaluators the last partitions have none.
     """
     if evaluators < 1 or costs.size == 0:
@@ -34,7 +34,7 @@ def _split_all(sums: Costs, evaluators: int) -> Partitions:
     costs[0] = sums[side, side]
     scratch = np.empty((2, side), np.int64)
     for new in range(1, evaluators):
-        p = _dearest(out[:new], costs)
+        p = _costliest(out[:new], costs)
         if p < 0:
             break
         _split_one(sums, out, costs, p, new, scratch)
@@ -42,7 +42,7 @@ def _split_all(sums: Costs, evaluators: int) -> Partitions:
 
 
 @njit(lean=True)
-def _dearest(partitions: Partitions, costs: NDArray[np.int64]) -> int:
+def _costliest(partitions: Partitions, costs: NDArray[np.int64]) -> int:
     """The head of the paper's queue: of equal costs the one with more cells, then the first."""
     best, most = -1, 0
     for p in range(len(partitions)):

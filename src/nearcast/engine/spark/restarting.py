@@ -16,7 +16,7 @@ RESTARTS = 5  # of a query, without a batch done between them
 _logger = logging.getLogger("nearcast.run")
 
 
-class LastingQuery:
+class RestartingQuery:
     """A query that outlives its executors.
 
     Spark repeats tasks, and stages whose output was on a lost executor, but gives a query up after

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from nearcast.engine.spark.lasting import RESTARTS, LastingQuery
 from nearcast.engine.spark.query import RunFailed
+from nearcast.engine.spark.restarting import RESTARTS, RestartingQuery
 
 LOST = "Job aborted: Task 0 failed 4 times (ExecutorLostFailure (executor 3 exited ...))"
 UNREAD = (
@@ -52,13 +52,13 @@ class Starts:
         return self.left.pop(0)
 
 
-def lasting(starts: Starts, restarts: int = RESTARTS) -> LastingQuery:
-    return LastingQuery(starts, lambda: starts.done, restarts)
+def lasting(starts: Starts, restarts: int = RESTARTS) -> RestartingQuery:
+    return RestartingQuery(starts, lambda: starts.done, restarts)
 
 
-WAYS: list[Callable[[LastingQuery], object]] = [
-    LastingQuery.finish,
-    LastingQuery.wait,
+WAYS: list[Callable[[RestartingQuery], object]] = [
+    RestartingQuery.finish,
+    RestartingQuery.wait,
     lambda query: query.wait(1.0),
 ]
 
@@ -66,7 +66,7 @@ WAYS: list[Callable[[LastingQuery], object]] = [
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("failures", "gain"), [(RESTARTS, 0), (3 * RESTARTS, 1)])
 def test_as_long_as_batches_get_done(
-    way: Callable[[LastingQuery], object], failures: int, gain: int
+    way: Callable[[RestartingQuery], object], failures: int, gain: int
 ) -> None:
     starts = Starts([LOST] * failures, gain)
     query = lasting(starts)
@@ -78,7 +78,7 @@ def test_as_long_as_batches_get_done(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_not_for_ever(way: Callable[[LastingQuery], object]) -> None:
+def test_not_for_ever(way: Callable[[RestartingQuery], object]) -> None:
     with pytest.raises(RunFailed):
         way(lasting(Starts([LOST] * (RESTARTS + 1))))
 
