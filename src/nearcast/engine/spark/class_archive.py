@@ -1,4 +1,4 @@
-"""`python -m nearcast.engine.spark.class_archive FILE`: the classes for `engine.spark.jvm`, by a run.
+"""`python -m nearcast.engine.spark.class_archive FILE`: classes for `engine.spark.jvm`, by a run.
 
 A JVM with that option writes the classes that it has loaded when it ends. So this process runs one
 batch of the same shape as every run (feed, route step, stateful step, sink), with steps that do
