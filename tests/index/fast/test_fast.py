@@ -13,7 +13,7 @@ from tests.index.fast.twin import Entry, Path, Twin, twin_of
 from nearcast.index import Fast
 from nearcast.index.arena import Memory
 from nearcast.index.fast import nodes as nd
-from nearcast.index.regions import lazy as lz
+from nearcast.index.regions import lazy_deletion as lz
 from nearcast.kernels import postings as pl
 from nearcast.kernels import shared_lists as ls
 from nearcast.kernels.bits import is_set

@@ -14,7 +14,7 @@ from nearcast.index import Gi2
 from nearcast.index.arena import Memory
 from nearcast.index.gi2 import lists as gl
 from nearcast.index.posting import UNIVERSAL
-from nearcast.index.regions import lazy as lz
+from nearcast.index.regions import lazy_deletion as lz
 from nearcast.kernels import postings as pl
 from nearcast.kernels.cells import ROOT, cell_hash, key_in
 from nearcast.kernels.hashing import word_hash

@@ -9,7 +9,7 @@ from nearcast.index.fast import match, post
 from nearcast.index.fast import nodes as nd
 from nearcast.index.fast.cell import make_tasks
 from nearcast.index.posting import POSTED, WORDS
-from nearcast.index.regions import lazy as lz
+from nearcast.index.regions import lazy_deletion as lz
 from nearcast.index.regions.index import Finder
 from nearcast.index.regions.lazy_index import LazyIndex
 from nearcast.kernels import blocks

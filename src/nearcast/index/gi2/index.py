@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from nearcast.index.gi2 import lists as gl
 from nearcast.index.gi2 import match as gm
-from nearcast.index.regions import lazy as lz
+from nearcast.index.regions import lazy_deletion as lz
 from nearcast.index.regions.index import Finder
 from nearcast.index.regions.lazy_index import LazyIndex
 from nearcast.wire.tables import ObjectColumns

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from nearcast.index.regions import lazy as lz
+from nearcast.index.regions import lazy_deletion as lz
 from nearcast.index.regions.index import Finder, RegionIndex
 from nearcast.kernels.bits import words_for
 from nearcast.kernels.postings import ENTRY
