@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +53,7 @@ class Starts:
         return self.left.pop(0)
 
 
-def lasting(starts: Starts, restarts: int = RESTARTS) -> RestartingQuery:
+def restarting(starts: Starts, restarts: int = RESTARTS) -> RestartingQuery:
     return RestartingQuery(starts, lambda: starts.done, restarts)
 
 
@@ -69,7 +70,7 @@ def test_as_long_as_batches_get_done(
     way: Callable[[RestartingQuery], object], failures: int, gain: int
 ) -> None:
     starts = Starts([LOST] * failures, gain)
-    query = lasting(starts)
+    query = restarting(starts)
     way(query)
     assert starts.left == []
     assert query.now.isActive
@@ -80,7 +81,7 @@ def test_as_long_as_batches_get_done(
 @pytest.mark.parametrize("way", WAYS)
 def test_not_for_ever(way: Callable[[RestartingQuery], object]) -> None:
     with pytest.raises(RunFailed):
-        way(lasting(Starts([LOST] * (RESTARTS + 1))))
+        way(restarting(Starts([LOST] * (RESTARTS + 1))))
 
 
 @pytest.mark.parametrize(
@@ -94,20 +95,38 @@ def test_not_for_ever(way: Callable[[RestartingQuery], object]) -> None:
 def test_not_for_other_reasons(text: str, restarts: int) -> None:
     starts = Starts([text], 1)
     with pytest.raises(RunFailed):
-        lasting(starts, restarts).finish()
+        restarting(starts, restarts).finish()
     assert len(starts.left) == 1
 
 
 def test_output_that_was_lost_with_its_executor() -> None:
     starts = Starts([UNREAD, UNREAD])
-    lasting(starts).finish()
+    restarting(starts).finish()
     assert not starts.left
+
+
+def test_it_goes_on_though_nobody_waits() -> None:
+    starts = Starts([LOST] * 3, 1)
+    query = restarting(starts)
+    query.watch()
+    for thread in threading.enumerate():
+        if thread.name == "nearcast-restarts":
+            thread.join(60)
+    assert starts.left == []
+    assert query.now.isActive
+
+
+def test_a_thread_that_cannot_go_on_leaves_the_reason() -> None:
+    query = restarting(Starts([LOST, "ValueError: a bug"], 1))
+    query.watch()
+    with pytest.raises(RunFailed, match="a bug"):
+        query.finish()
 
 
 def test_not_when_it_was_stopped() -> None:
     """A tailer that breaks stops it for good, even while its executors die."""
     starts = Starts([LOST])
-    query = lasting(starts)
+    query = restarting(starts)
     query.stop()
     with pytest.raises(RunFailed):
         query.wait()

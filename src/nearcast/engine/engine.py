@@ -218,7 +218,7 @@ class Engine:
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
         planned = options.batch_events
         run.tailer = Tailer(
-            watched, Path(checkpoint), planned, splits, run.lasting.stop,
+            watched, Path(checkpoint), planned, splits, run.restarting.stop,
             run.settings.kinds_to_find,
         )  # fmt: skip
         done.then = run.tailer.wake  # what came while the batch ran is the next one

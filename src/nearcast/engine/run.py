@@ -114,7 +114,8 @@ class Run:
     """A live run. Notifications are files in `out`, and a streaming DataFrame over them."""
 
     def __init__(self, job: Job, spark: SparkSession, query: RestartingQuery) -> None:
-        self.lasting, self.settings, self.out = query, job.settings, job.out
+        self.restarting, self.settings, self.out = query, job.settings, job.out
+        query.watch()
         self.tailer: Tailer | None = None
         self._job, self._spark = job, spark
         self._started = time.perf_counter()
@@ -122,7 +123,7 @@ class Run:
     @property
     def query(self) -> StreamingQuery:
         """Spark's query; another one after a restart."""
-        return self.lasting.now
+        return self.restarting.now
 
     @property
     def notifications(self) -> DataFrame:
@@ -141,7 +142,7 @@ class Run:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until the run ends (True) or so many seconds have passed (False)."""
-        ended = self.lasting.wait(seconds)
+        ended = self.restarting.wait(seconds)
         self._check_tailer()
         return ended
 
@@ -155,10 +156,10 @@ class Run:
         self._check_tailer()
         if self.tailer:
             self.tailer.poll()
-        self.lasting.finish()
+        self.restarting.finish()
         if self.tailer:  # for first results that wait
             self.tailer.poll()
-            self.lasting.finish()
+            self.restarting.finish()
 
     def stop(self) -> dict[str, Any]:
         """Stop; the summary, which is also written. The same call again later goes on from here.
@@ -167,7 +168,7 @@ class Run:
         """
         if self.tailer:
             self.tailer.stop()
-        self.lasting.stop()
+        self.restarting.stop()
         summary = self._job.summarise(time.perf_counter() - self._started)
         self._check_tailer()
         return summary

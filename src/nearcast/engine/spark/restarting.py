@@ -1,4 +1,4 @@
-"""A query that lasts: it is started again from its checkpoint when deaths of executors ended it."""
+"""A query that goes on: it is started again from its checkpoint when executors died and it ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from nearcast.engine.spark.query import explained, lost_executor, stop
+from nearcast.engine.spark.query import RunFailed, explained, lost_executor, stop
 
 RESTARTS = 5  # of a query, without a batch done between them
 _logger = logging.getLogger("nearcast.run")
@@ -21,7 +21,8 @@ class RestartingQuery:
 
     Spark repeats tasks, and stages whose output was on a lost executor, but gives a query up after
     some of these. All that a run needs is in the checkpoint, so a new query goes on from there.
-    It is started when someone waits for the query, and only as long as batches get done.
+    It is started by those who wait for the query, and by a thread once `watch` was called; and
+    only as long as batches get done.
     """
 
     def __init__(
@@ -36,6 +37,18 @@ class RestartingQuery:
         self._lock = threading.Lock()
         self._stopped = False
         self.now = start()  # the query that runs now
+
+    def watch(self) -> None:
+        """Go on also while nobody waits for the query."""
+        if self._restarts:
+            threading.Thread(target=self._go_on, name="nearcast-restarts", daemon=True).start()
+
+    def _go_on(self) -> None:
+        """Wait for the end of the query; whoever looks at it next learns why it ended."""
+        try:
+            self.wait()
+        except RunFailed as error:
+            _logger.error("the run ended: %s", error)
 
     def finish(self) -> None:
         """Wait until everything that has arrived is processed; what went wrong, in plain words."""
