@@ -98,6 +98,7 @@ WRONG: list[tuple[tuple[str, ...], str]] = [
     (("generate",), "nearcast: the following arguments are required: NAME"),
     (("generate", "moon"), "nearcast: no workload 'moon'; there are "),
     (("generate", "city"), "nearcast: generate: give --out FILE"),
+    (("generate", "list", "--seed", "0"), "nearcast: generate: --seed has no effect: `list`"),
     (("generate", "list", "--objects", "5"), "nearcast: generate: --objects has no effect: `list`"),
     (("generate", "city", "--objects", "1.5"), "nearcast: argument --objects: '1.5' is not"),
     (("generate", "city", "--out", "EMPTY/no/file.jsonl"), "nearcast: "),

@@ -74,7 +74,7 @@ def _parser() -> Parser:
     generate.add_argument("name", metavar="NAME", help="`generate list` names them")
     generate.add_argument("--objects", type=natural, default=None, metavar="N")
     generate.add_argument("--subscriptions", type=natural, default=None, metavar="N")
-    generate.add_argument("--seed", type=int, default=0, metavar="S")
+    generate.add_argument("--seed", type=int, default=None, metavar="S", help="default: 0")
     generate.add_argument("--out", metavar="FILE", help=".jsonl, .jsonl.gz or .parquet")
 
     commands.add_parser("bench", help="an experiment; JSON lines on stdout")
@@ -173,7 +173,7 @@ def _generate(args: argparse.Namespace) -> int:
     from nearcast.workload import GENERATORS, generate
 
     if args.name == "list":
-        for option in ("objects", "subscriptions", "out"):
+        for option in ("objects", "subscriptions", "seed", "out"):
             if getattr(args, option) is not None:
                 raise NearcastError(f"generate: --{option} has no effect: `list` writes no log")
         for generator in GENERATORS.values():
@@ -187,7 +187,7 @@ def _generate(args: argparse.Namespace) -> int:
     objects = chosen.objects if args.objects is None else args.objects
     subscriptions = chosen.subscriptions if args.subscriptions is None else args.subscriptions
     try:
-        written = generate(args.name, objects, subscriptions, args.seed, args.out)
+        written = generate(args.name, objects, subscriptions, args.seed or 0, args.out)
     except (ValueError, OSError) as error:
         raise NearcastError(str(error)) from error
     print(f"{args.out}: {written:,} events", file=sys.stderr)

@@ -314,9 +314,6 @@ def test_every_option_has_an_effect_or_is_refused(name: str) -> None:
     """In each way to run: it reaches the settings of the run or the run itself, or is refused."""
     for value, more in EFFECTIVE[name] or [("30s", {})]:
         for way in WAYS:
-            if OPTIONS[name].never:
-                assert f"{name} has no effect" in refusal(RunOptions, **{name: value})
-                continue
             options, without = RunOptions(**{name: value, **more}), RunOptions(**more)
             if way not in OPTIONS[name].ways:
                 assert f"{name} has no effect: " in refusal(check, options, way)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from nearcast.engine.feed.ledger import Ledger
 from nearcast.engine.feed.source import Feed
-from nearcast.engine.feed.starting import begins_with
+from nearcast.engine.feed.starting import begins_with, refuse_unread
 from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.effects import check, check_way
@@ -104,7 +104,12 @@ class Engine:
         settings = Settings.of(options, order="time")
         job = Job(settings, folder, out, keep=checkpoint is not None)
         spark = self.spark
-        total, planned = self._plan(found, folder, options.batch_events, settings)
+        try:
+            total, planned = self._plan(found, folder, options.batch_events, settings)
+        except NearcastError:
+            if not (folder / "feed").exists():  # nothing was planned: other options may follow
+                shutil.rmtree(folder)
+            raise
         if options.retain in (None, AUTO):
             job.settings = replace(job.settings, retain_ms=Ledger(folder).reach)
         if on_plan:
@@ -155,6 +160,8 @@ class Engine:
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
         # A crash while planning leaves batches without a ledger entry: they are planned again.
         first = min(ledger.batches, len(feed))  # the last one may be noted and not planned
+        if first == 0:
+            refuse_unread(logs, settings, splits)
         feed.cut(first)
         feed.begin_with(begins_with(logs, settings, splits))
         reaches: list[Future[int]] = []

@@ -29,22 +29,25 @@ from nearcast.wire.split import Split
 _ESCAPED = re.compile(rb"\\u00[2367][0-9a-fA-F]")
 
 
-def named_kinds(split: Split, names: Iterable[str]) -> set[str]:
-    """Those of `names` that a subscribe of the split may have as its kind."""
+def named_kinds(split: Split, names: Iterable[str], asks: bool = False) -> set[str]:
+    """Those of `names` that a subscribe of the split may have as its kind; with `asks` also asks.
+
+    In columns both are found in any case.
+    """
     wanted = set(names)
     if not wanted or split.format in ("reject", "empty"):
         return set()
     if split.format == "jsonl":
-        return _in_lines(split, wanted) if split.length else set()
+        return _in_lines(split, wanted, asks) if split.length else set()
     return _in_rows(split, wanted)
 
 
-def named_in_log(log: Log, names: Iterable[str]) -> set[str]:
+def named_in_log(log: Log, names: Iterable[str], asks: bool = False) -> set[str]:
     """The same of a whole log, a row group at a time."""
     wanted, found = set(names), set[str]()
     if log.format == "jsonl":
         size = int(log.offsets[-1])
-        return named_kinds(Split("jsonl", str(log.path), log.name, 0, size), wanted)
+        return named_kinds(Split("jsonl", str(log.path), log.name, 0, size), wanted, asks)
     for group in range(len(log.offsets) - 1):
         if found < wanted:
             split = Split("parquet", str(log.path), log.name, group, 1)
@@ -52,11 +55,11 @@ def named_in_log(log: Log, names: Iterable[str]) -> set[str]:
     return found
 
 
-def _in_lines(split: Split, wanted: set[str]) -> set[str]:
+def _in_lines(split: Split, wanted: set[str], asks: bool) -> set[str]:
     found: set[str] = set()
     for name in wanted:
         lines = lines_with(split, f'"{name}"'.encode())
-        if any(b"subscribe" in line and b"query" in line for line in lines):
+        if any((asks or b"subscribe" in line) and b"query" in line for line in lines):
             found.add(name)
     if found < wanted:
         for line in lines_with(split, b"\\u00"):

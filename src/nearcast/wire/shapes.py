@@ -58,9 +58,7 @@ class AskShape(Struct, Generic[Query], tag_field="op", tag="ask", omit_defaults=
     time: Time  # it is answered over the objects handled before it, up to this time
     last: Count  # milliseconds that it reaches back
     query: Query  # by its `kind`, as below; `limit` and `fields` may also stand in it
-    limit: Count | None = (
-        None  # at most so many: the latest, or where the kind has an order the first
-    )
+    limit: Count | None = None  # at most so many: the best of a ranking, else the latest
     fields: list[Field] | None = None  # of each object, for the answer: at, time, text, keywords
 
 

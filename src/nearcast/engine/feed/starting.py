@@ -1,4 +1,4 @@
-"""Which kinds a replay has in use from its first object on."""
+"""What a replay learns from its logs before it begins: kinds in use, and options without effect."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from nearcast.engine.options.settings import Settings
+from nearcast.engine.options.run_options import DEFAULTS, no_effect
+from nearcast.engine.options.settings import FRAME, Settings
 from nearcast.wire.logs import Log
 from nearcast.wire.named_kinds import named_in_log
 
-__all__ = ["begins_with"]
+__all__ = ["begins_with", "refuse_unread"]
 
 
 def begins_with(logs: Sequence[Log], settings: Settings, threads: int = 1) -> set[str]:
@@ -22,3 +23,24 @@ def begins_with(logs: Sequence[Log], settings: Settings, threads: int = 1) -> se
         with ThreadPoolExecutor(threads) as pool:
             found |= set().union(*pool.map(partial(named_in_log, names=wanted), logs))
     return found
+
+
+def refuse_unread(logs: Sequence[Log], settings: Settings, threads: int = 1) -> None:
+    """Refuse options for kinds that no subscription and no ask of the logs may have."""
+    given = [name for name in FRAME if getattr(settings, name) != DEFAULTS[name]]
+    readers = {
+        name: {kind.name for kind in settings.kinds.values() if name in kind.frame_options}
+        for name in given
+    }
+    wanted = set().union(*readers.values())
+    if not wanted or not logs:
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        found = set().union(*pool.map(partial(named_in_log, names=wanted, asks=True), logs))
+    for name, kinds in readers.items():
+        if not kinds & found:
+            raise no_effect(
+                name,
+                f"these logs have no query of a kind that reads it ({', '.join(sorted(kinds))}); "
+                "leave it out",
+            )

@@ -37,7 +37,6 @@ class Option:
     whole: bool = False  # the option is the whole table, not one key of it
     ways: tuple[str, ...] = WAYS  # to run, in which it has an effect
     otherwise: str = ""  # why it has none in other ways, and what to do instead
-    never: str = ""  # why it has none in this version
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,12 +191,10 @@ class RunOptions:
 
     def __post_init__(self) -> None:
         """Check every value, then those that must agree."""
-        for name, option in OPTIONS.items():
+        for name in OPTIONS:
             value, default = getattr(self, name), DEFAULTS[name]
             value = default if value is None else checked(name, value)
             object.__setattr__(self, name, value)
-            if option.never and value != default:
-                raise no_effect(name, option.never)
         if self.space == "geographic" and self.bounds is not None:
             west, south, east, north = self.bounds
             if not (west >= -180.0 and south >= -90.0 and east <= 180.0 and north <= 90.0):

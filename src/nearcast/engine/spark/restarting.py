@@ -1,4 +1,4 @@
-"""A query that goes on: it is started again from its checkpoint when executors died and it ended."""
+"""A query that goes on: it is started again from its checkpoint when its executors died."""
 
 from __future__ import annotations
 
