@@ -6,10 +6,10 @@ from importlib import import_module
 
 import nearcast.index
 from nearcast.index import INDEXES, LocalIndex, Scan
-from nearcast.wire.tables import BALLS, NEAREST, NO_RESULTS, REGIONS
+from nearcast.wire.tables import BALLS, BEST, NEAREST, NO_RESULTS, REGIONS, TOPS
 
 # Subscriptions and results of each shape.
-SHAPES = {"regions": (REGIONS, NO_RESULTS), "balls": (BALLS, NEAREST)}
+SHAPES = {"regions": (REGIONS, NO_RESULTS), "balls": (BALLS, NEAREST), "tops": (TOPS, BEST)}
 
 
 def classes_by_module() -> dict[str, list[type[LocalIndex]]]:

@@ -15,6 +15,10 @@ Balls: the k nearest objects; a centre, and a radius that shrinks as results com
 - `fast`: a pyramid with an adaptive keyword index per cell (Tornado section 3.2); regions;
 - `pyramid`: one list per word and cell; the cell size follows the region or ball (nearcast's own);
   both shapes.
+
+Tops: the k objects of highest score in a window; a floor that a score must reach.
+
+- `reach`: one list per word of how far subscriptions reach at their floors (nearcast's own); tops.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from nearcast.index.gi2.index import Gi2
 from nearcast.index.regions.inverted import InvertedRegions
 from nearcast.index.regions.pyramid import PyramidRegions
 from nearcast.index.scan import Scan
+from nearcast.index.tops.reach.index import Reach
 
 _ALL: tuple[type[LocalIndex], ...] = (
     InvertedRegions,
@@ -39,9 +44,10 @@ _ALL: tuple[type[LocalIndex], ...] = (
     Fast,
     PyramidRegions,
     PyramidBalls,
+    Reach,
 )
 INDEXES: dict[str, dict[str, type[LocalIndex]]] = {
-    shape: {i.name: i for i in _ALL if i.shape == shape} for shape in ("regions", "balls")
+    shape: {i.name: i for i in _ALL if i.shape == shape} for shape in ("regions", "balls", "tops")
 }
 
 __all__ = [
@@ -54,6 +60,7 @@ __all__ = [
     "LocalIndex",
     "PyramidBalls",
     "PyramidRegions",
+    "Reach",
     "RectInverted",
     "Scan",
 ]

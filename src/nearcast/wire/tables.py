@@ -115,6 +115,8 @@ BEST_COLUMNS = pa.schema(
         ("time", _NUMBERS),
         ("object", _TEXTS),
         ("floor", pa.float64()),  # what has a lower score may be missing
+        ("more", pa.bool_()),  # these come on top of what is held already
+        ("passed", pa.int64()),  # how far time had come: what had left by then is not held
     ]
 )
 REGIONS = controls_with(REGION_COLUMNS)  # subscriptions for all objects of a region

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from functools import partial
+from typing import Annotated, Any, ClassVar, cast
 
 import msgspec
 from msgspec import Meta
 
+from nearcast.index.scan import Scan
+from nearcast.index.tops.base import TopIndex
 from nearcast.kinds.answers import BestFirst
-from nearcast.kinds.base import Event, Examples, Kind, Needs
+from nearcast.kinds.base import Event, Examples, Kind, MakeIndex, Needs
 from nearcast.kinds.topk.definition import Best
 from nearcast.kinds.topk.examples import EXAMPLES
 from nearcast.model import reading
@@ -55,9 +58,9 @@ class Topk(Kind):
     frame_options = frozenset({"window", "maxdist", "idf"})
     keeps = True
     from_start = True
-    routers: ClassVar[dict[str, str]] = {"hash": "scan", "random": "scan", "broadcast": "scan"}
-    default = "hash+scan"
-    reason = "there is no other index yet"
+    routers: ClassVar[dict[str, str]] = {"hash": "reach", "random": "reach", "broadcast": "reach"}
+    default = "hash+reach"
+    reason = "the only index that does not look at every subscription"
     examples: ClassVar[Examples] = EXAMPLES
 
     frame: Frame = Frame()  # noqa: RUF009 -- frozen
@@ -70,6 +73,13 @@ class Topk(Kind):
     def window(self) -> Window:
         """Every object of it counts."""
         return self.frame.window
+
+    def index(self, name: str) -> MakeIndex:
+        """What makes the index of that name; it knows what the run says."""
+        made = super().index(name)
+        return (
+            made if name == Scan.name else partial(cast("type[TopIndex]", made), frame=self.frame)
+        )
 
     def compile(self, query: Any, space: Space) -> tuple[int, tuple[Any, ...]]:
         """(nothing, the centre, k, and what a score is made of)."""

@@ -118,6 +118,8 @@ class Best(Standing):
             "time": [e.time for e in self.entries],
             "object": [e.object for e in self.entries],
             "floor": float("-inf"),
+            "more": False,
+            "passed": -FOREVER,
         }
 
     def hold(self, row: dict[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""Indexes of subscriptions for the objects of highest score in a window."""

@@ -1,0 +1,1 @@
+"""nearcast's own: how far subscriptions reach, by word."""
