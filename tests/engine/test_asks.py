@@ -23,7 +23,7 @@ from tests.engine.contract import (
 
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.settings import Settings
-from nearcast.engine.options.values import EVER_MS
+from nearcast.engine.options.spans import EVER_MS
 from nearcast.engine.shard import objects
 from nearcast.engine.shard.objects import Past, homes
 from nearcast.index.arena import Memory

@@ -1,4 +1,4 @@
-"""Every file of a checkpoint carries its format, and one of another format is refused."""
+"""Files of a checkpoint carry their format, and one of another format is refused."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from nearcast.engine.feed.ledger import Ledger
@@ -15,18 +16,27 @@ from nearcast.engine.feed.source import Feed
 from nearcast.engine.formats import FIELD, FORMAT
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.moves.parcels import export, take_in
+from nearcast.engine.options.fitted import KeptWeights, copied
 from nearcast.engine.options.settings import Settings, check_bound
 from nearcast.engine.route.envelope import Directions
-from nearcast.engine.shard.state import Manifest, StateFiles, read_manifest
+from nearcast.engine.shard.first_results import begin
+from nearcast.engine.shard.objects import Past
+from nearcast.engine.shard.state import Manifest, StateFiles, StoredFiles, read_manifest
+from nearcast.engine.shard.waiting import write_firsts
 from nearcast.index.arena import Memory
 from nearcast.kinds import KINDS
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
+from nearcast.objects.base import STORED
 from nearcast.routing import Load
 from nearcast.routing.orders import Leaving
 from nearcast.wire.split import Split
 
 Read = Callable[[], object]
+ONE = {
+    "id": b"o", "x": 0.0, "y": 0.0, "time": 5, "rank": 0, "words": [], "counts": [], "firsts": [],
+    "text": b"", "keywords": b"",
+}  # fmt: skip
 
 
 def _index() -> dict[str, object]:
@@ -63,6 +73,27 @@ def _control(folder: Path) -> tuple[Path, Read]:
     return path, lambda: controls.at(int(path.stem))
 
 
+def _objects(folder: Path) -> tuple[Path, Read]:
+    store = Past(Settings(), folder, Memory())
+    store.add(pa.RecordBatch.from_pylist([ONE], schema=STORED))
+    files = store.save(0, StoredFiles(), 5, 0)
+    [name] = files.rest
+    return folder / name, lambda: Past(Settings(), folder, Memory()).rebuild(files)
+
+
+def _firsts(folder: Path) -> tuple[Path, Read]:
+    name = write_firsts(folder, 0, 0, {}, {}, {})
+    return folder / name, lambda: begin(folder, 0, [name], {}, Settings(), Manifest())
+
+
+def _idf(folder: Path) -> tuple[Path, Read]:
+    folder.mkdir()
+    table = folder.parent / "idf.jsonl"
+    table.write_text('{"objects":3}\n{"keyword":"a","df":1}\n')
+    copy = copied(str(table), folder)
+    return Path(copy), lambda: KeptWeights(Path(copy)).hashed
+
+
 def _move(folder: Path) -> tuple[Path, Read]:
     slots = np.zeros(1, np.int64)
     none = np.empty(0, np.int64)
@@ -72,7 +103,10 @@ def _move(folder: Path) -> tuple[Path, Read]:
     return path, lambda: take_in(folder, 1, directions, _index(), 0)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("make", [_settings, _ledger, _feed, _state, _control, _move])
+MADE = [_settings, _ledger, _feed, _state, _control, _move, _objects, _firsts, _idf]
+
+
+@pytest.mark.parametrize("make", MADE)
 def test_a_file_of_another_format_is_refused(
     make: Callable[[Path], tuple[Path, Read]], tmp_path: Path
 ) -> None:
@@ -102,7 +136,7 @@ def test_what_spark_holds_of_another_format_is_refused(tmp_path: Path) -> None:
             read_manifest(msgspec.msgpack.encode(held), tmp_path)
 
 
-@pytest.mark.parametrize("make", [_settings, _ledger, _feed, _state, _control, _move])
+@pytest.mark.parametrize("make", MADE)
 def test_a_file_from_before_there_were_formats_is_refused(
     make: Callable[[Path], tuple[Path, Read]], tmp_path: Path
 ) -> None:

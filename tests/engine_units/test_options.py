@@ -30,7 +30,7 @@ from nearcast.engine.options.run_options import (
     reference,
 )
 from nearcast.engine.options.settings import Settings
-from nearcast.engine.options.values import duration_ms
+from nearcast.engine.options.spans import duration_ms
 from nearcast.kinds import KINDS
 from nearcast.model.errors import NearcastError
 from nearcast.routing import ROUTERS

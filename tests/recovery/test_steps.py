@@ -17,8 +17,10 @@ from nearcast.engine.feed.source import Feed
 from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.shard import holdings
+from nearcast.kinds import kinds_of
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
+from nearcast.testing.cases import busy_log
 from nearcast.testing.logs import random_log
 from nearcast.testing.oracle import Order
 
@@ -109,6 +111,38 @@ def test_a_move_survives_a_crash_at_each_step(
     assert failures == 5
     assert len(list((run.checkpoint / "moves").iterdir())) > 3
     assert difference(reported(run.out), story.notifications) == ""
+
+
+@pytest.mark.parametrize("format_", ["jsonl", "parquet"])
+def test_a_kind_of_a_plug_in_survives_a_crash_at_each_step(
+    format_: str, tmp_path: Path, memory: Path, faults: Path
+) -> None:
+    """Its subscriptions move with their results after every other batch."""
+    kinds = kinds_of(["tests.kinds.count"])
+    settings = Settings(
+        space=Space.PLANAR,
+        shards=3,
+        strategies={"count": "random"},
+        plugins=("tests.kinds.count",),
+        format=format_,
+        arena=str(memory),
+    )
+    events = busy_log(7, Space.PLANAR, 150, late=0.0, kinds=kinds)
+    run = Miniature(settings, tmp_path)
+    batches = run.feed(events, 5)
+    assert batches >= len(points.POINTS)
+    script(faults, [(point, n, "raise") for n, point in enumerate(points.POINTS)])
+    failures = 0
+    while run.next < batches:
+        try:
+            run.batch(run.next)
+        except RuntimeError as error:
+            assert "scripted failure" in str(error)
+            failures += 1
+            if failures % 2:
+                shutil.rmtree(run.arenas, ignore_errors=True)
+    assert failures > len(points.POINTS) // 2
+    assert difference(reported(run.out), expected(events, "planar", kinds=kinds)) == ""
 
 
 def test_every_batch_twice_and_every_arena_lost(tmp_path: Path, memory: Path, story: Story) -> None:

@@ -20,7 +20,7 @@ from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.effects import check, check_way
 from nearcast.engine.options.run_options import FOLDER, REPLAY, STREAM, RunOptions, no_effect
 from nearcast.engine.options.settings import Settings, check_bound
-from nearcast.engine.options.values import AUTO, duration_ms
+from nearcast.engine.options.spans import AUTO, duration_ms
 from nearcast.engine.output.commit import OnBatch
 from nearcast.engine.output.reports import BatchRecord
 from nearcast.engine.run import Job, Run

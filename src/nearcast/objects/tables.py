@@ -18,42 +18,9 @@ __all__ = [
     "fields_joined",
     "fields_taken",
     "no_fields",
-    "objects_from",
     "read_table",
     "stored_table",
 ]
-
-
-def objects_from(
-    batch: pa.RecordBatch, order: NDArray[np.int64], ranks: NDArray[np.int64]
-) -> Objects:
-    """Rows of a table of OBJECTS (with COUNT_COLUMNS, if it has them) in object order.
-
-    `ranks` are parallel to `order`. Without counts, an object holds each word once.
-    """
-    id_offsets, id_bytes = strings(batch["id"])
-    offsets, words = lists(batch["words"], np.uint64)
-    first, lengths = offsets[:-1][order], np.diff(offsets)[order]
-    word_offsets, held = gather(words, first, lengths)
-    if "counts" in batch.schema.names:
-        counts, firsts = (
-            gather(lists(batch[name], np.int32)[1], first, lengths)[1]
-            for name in ("counts", "firsts")
-        )
-    else:
-        counts = np.ones(len(held), np.int32)
-        firsts = (np.arange(len(held)) - np.repeat(word_offsets[:-1], lengths)).astype(np.int32)
-    return Objects(
-        numbers(batch["x"])[order],
-        numbers(batch["y"])[order],
-        numbers(batch["time"])[order],
-        ranks,
-        word_offsets,
-        held,
-        counts,
-        firsts,
-        *gather(id_bytes, id_offsets[:-1][order], np.diff(id_offsets)[order]),
-    )
 
 
 def no_fields(n: int) -> Fields:

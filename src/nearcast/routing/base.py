@@ -210,7 +210,7 @@ class Router(ABC):
         """The table of a plan whose file lies at `path`."""
         raise NotImplementedError(f"{self.name} makes no plans")
 
-    # -- the ledger of costs -------------------------------------------------------------------
+    # -- costs that a table keeps ---------------------------------------------------------------
 
     def costs(self, controls: pa.RecordBatch) -> NDArray[np.float64]:
         """Estimated costs of subscriptions that end, rows of CONTROLS; 0 before there is a plan."""

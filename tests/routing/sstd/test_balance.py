@@ -31,8 +31,9 @@ from nearcast.routing.sstd.qt_tree import SPATIAL, TEXTUAL
 from nearcast.routing.sstd.queries import queries_of
 from nearcast.routing.sstd.reallocation import (
     Leaves,
+    Numbers,
+    Reals,
     fm,
-    leaves_at,
     load_ratio,
     pm,
     transfer_cost,
@@ -80,6 +81,13 @@ def test_numbers_that_are_all_nothing_are_spread() -> None:
 
 
 # -- PM and FM -------------------------------------------------------------------------------------
+
+
+def leaves_at(load: Reals, worker: Numbers, queries: Reals, workers: int) -> Leaves:
+    """Leaves whose queries are all at their workers."""
+    at = np.zeros((len(load), workers))
+    at[np.arange(len(load)), worker] = queries
+    return Leaves(load, worker, queries, at)
 
 
 @st.composite

@@ -94,13 +94,9 @@ def test_versions_in_order(workloads: Workloads) -> None:
     assert versions.shards_for(EVERYWHERE, 10, 10) == [1]
     assert versions.shards_for(EVERYWHERE, 15, 1000) == [1, 2, 3]
     assert versions.shards_for(EVERYWHERE, -5, 0) == [0]
-    assert versions.reach_back_to(0)
-    assert not versions.reach_back_to(-1)
     again = Versions.from_bytes(versions.to_bytes())
     versions.forget(20)
     assert versions.since == [20, 30]
-    assert versions.reach_back_to(20)
-    assert not versions.reach_back_to(19)
     assert again.shards_for(EVERYWHERE, 0, 40) == [0, 1, 2, 3]
     again.forget(-3)
     assert again.since == [0, 10, 20, 30]

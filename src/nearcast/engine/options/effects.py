@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from nearcast.engine.options.run_options import DEFAULTS, LIVE, OPTIONS, RunOptions, no_effect
 from nearcast.engine.options.settings import FRAME, Settings
-from nearcast.engine.options.values import AUTO, OFF
+from nearcast.engine.options.spans import AUTO, OFF
 from nearcast.engine.spark.session import OURS
 from nearcast.kinds.strategies import Strategy
 from nearcast.routing import ROUTERS, Router

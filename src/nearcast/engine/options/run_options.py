@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Annotated, Any, NamedTuple, get_type_hints
 
-from nearcast.engine.options import values
+from nearcast.engine.options import several, spans, values
 from nearcast.engine.options.values import Value
 from nearcast.model.errors import NearcastError
 
@@ -55,7 +55,7 @@ class RunOptions:
     strategies: Annotated[
         dict[str, str],
         Option(
-            values.Strategies(),
+            several.Strategies(),
             "how a kind of query is dealt and found",
             flag="--strategy",
             table="strategies",
@@ -65,7 +65,7 @@ class RunOptions:
     plugins: Annotated[
         tuple[str, ...],
         Option(
-            values.Modules(),
+            several.Modules(),
             "modules that bring more kinds of query, in a list KINDS",
             flag="--plugin",
         ),
@@ -73,7 +73,7 @@ class RunOptions:
     kinds: Annotated[
         tuple[str, ...],
         Option(
-            values.Names(),
+            several.Names(),
             "kinds of query that the run takes; subscriptions of others are refused",
             flag="--kind",
         ),
@@ -91,7 +91,7 @@ class RunOptions:
     window: Annotated[
         str,
         Option(
-            values.Window(),
+            spans.Window(),
             "sliding window of the whole run: its latest N posts, or those younger than that",
         ),
     ] = "count:1000000"
@@ -113,7 +113,7 @@ class RunOptions:
     retain: Annotated[
         str | None,
         Option(
-            values.Retain(),
+            spans.Retain(),
             "how far back objects are kept for asks; auto: as far as the asks of the logs reach",
         ),
     ] = None
@@ -143,12 +143,12 @@ class RunOptions:
     master: Annotated[str, Option(values.Text("URL"), "any Spark master")] = "local[*]"
     spark_conf: Annotated[
         dict[str, str],
-        Option(values.Texts(), "settings of the Spark session", table="spark", whole=True),
+        Option(several.Texts(), "settings of the Spark session", table="spark", whole=True),
     ] = field(default_factory=dict)
     balance: Annotated[
         str | dict[str, Any],
         Option(
-            values.Balancing(MODES, usual="auto"),
+            several.Balancing(MODES, usual="auto"),
             "move subscriptions between shards as loads change",
             table="balance",
             whole=True,
@@ -159,7 +159,9 @@ class RunOptions:
     ] = 0
     plan: Annotated[
         dict[str, float],
-        Option(values.Numbers(), "parameters of the plans of strategies", table="plan", whole=True),
+        Option(
+            several.Numbers(), "parameters of the plans of strategies", table="plan", whole=True
+        ),
     ] = field(default_factory=dict)
     lateness_ms: Annotated[
         int,
@@ -174,7 +176,7 @@ class RunOptions:
     trigger: Annotated[
         str,
         Option(
-            values.Duration(),
+            spans.Duration(),
             "time from the start of a batch to the start of the next, at least",
             ways=LIVE,
             otherwise="a replay starts each batch when the one before is done; leave it out",
@@ -232,10 +234,10 @@ class RunOptions:
 
     def retain_ms(self, order: str) -> int:
         """How far back objects are retained; 0: none, or not known before the logs are."""
-        kept = self.retain or (values.AUTO if order == "time" else values.OFF)
-        if kept == values.AUTO and order != "time":
+        kept = self.retain or (spans.AUTO if order == "time" else spans.OFF)
+        if kept == spans.AUTO and order != "time":
             raise NearcastError("retain: auto is for logs that end; use a duration, all or off")
-        return values.retained_ms(kept)
+        return spans.retained_ms(kept)
 
     def given(self) -> dict[str, Any]:
         """Those that differ from the default: whoever writes a default wants nothing changed."""

@@ -14,7 +14,7 @@ from typing import Any
 from nearcast.engine.formats import FIELD, FORMAT, check_format
 from nearcast.engine.options.fitted import KeptWeights, digest_of
 from nearcast.engine.options.run_options import DEFAULTS, RunOptions, checked, suggest
-from nearcast.engine.options.values import window_of
+from nearcast.engine.options.spans import window_of
 from nearcast.kinds import Kind, kinds_of
 from nearcast.kinds.strategies import Strategy, choose
 from nearcast.model.errors import NearcastError

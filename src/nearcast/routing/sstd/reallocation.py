@@ -29,13 +29,6 @@ class Leaves(NamedTuple):
     at: Reals  # [n, m]: how many of these a worker has already
 
 
-def leaves_at(load: Reals, worker: Numbers, queries: Reals, workers: int) -> Leaves:
-    """Leaves whose queries are all at their workers."""
-    at = np.zeros((len(load), workers))
-    at[np.arange(len(load)), worker] = queries
-    return Leaves(load, worker, queries, at)
-
-
 def worker_loads(leaves: Leaves, worker: Numbers | None = None) -> Reals:
     """The load of each worker, by this mapping or the present one."""
     owner = leaves.worker if worker is None else worker

@@ -10,7 +10,7 @@ leaf that was split, merged again and split otherwise since, of which the three 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 import msgspec
@@ -57,10 +57,6 @@ class Versions:
         """The trees that held at some time from `from_time` to `until_time`, both included."""
         first = max(bisect_right(self.since, from_time) - 1, 0)
         return self.trees[first : bisect_right(self.since, until_time)]
-
-    def reach_back_to(self, time: int) -> bool:
-        """Whether all versions from `time` on are there."""
-        return bisect_left(self.since, time + 1) > 0
 
     def shards_for(self, boxes: Boxes, from_time: int, until_time: int) -> list[int]:
         """The workers that may have objects of this period in a region, given as outer boxes.
