@@ -45,12 +45,12 @@ def _start(head: int) -> int:
     return -(-(len(_MAGIC) + 8 + head) // _ALIGN) * _ALIGN
 
 
-def unpack(data: bytes | mmap.mmap) -> Arrays:
-    """The arrays of `pack`, read-only, in the memory of `data`."""
+def unpack(data: bytes | mmap.mmap, what: str = "a plan of this checkpoint") -> Arrays:
+    """The arrays of `pack`, read-only, in the memory of `data`; `what` has them."""
     if data[: len(_MAGIC)] != _MAGIC:
         raise NearcastError(
-            "a plan of this checkpoint is of another version of nearcast; go on with that one, or "
-            "start with a new checkpoint"
+            f"{what} is of another version of nearcast; go on with that one, or start with a new "
+            "checkpoint"
         )
     size = int.from_bytes(data[len(_MAGIC) : len(_MAGIC) + 8], "little")
     begin = len(_MAGIC) + 8
@@ -102,4 +102,4 @@ def load(name: str) -> Arrays:
 @lru_cache(maxsize=4)
 def _load(path: Path) -> Arrays:
     with path.open("rb") as file:
-        return unpack(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        return unpack(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(path))

@@ -26,6 +26,7 @@ from nearcast.routing.balance import Counts, Rest
 from nearcast.routing.orders import TABLE, Order
 
 _KEEP = 5  # control files and exports of this many batches back are kept
+_LASTING = ("tables", "rests", "reach", "parts")  # what holds until another file says otherwise
 
 
 class Control(msgspec.Struct):
@@ -151,14 +152,7 @@ class Controls:
         if not loads and written:  # no row reached a shard: the next batch repeats what was ordered
             following.orders, following.imports = control.orders, control.imports
             following.firsts = control.firsts
-        for export in exports:
-            router = routers[export.kind]
-            if router.keeps_ids:
-                ids = np.array(export.id_hash, np.uint64)
-                table = router.moved(ids, np.array(export.shards, np.int64))
-                routers[export.kind] = router.with_table(table)
-                following.tables[export.kind] = table
-            following.imports.setdefault(export.kind, []).append(export.path)
+        _send_on(exports, routers, following)
         for kind, router in routers.items():
             if move := router.order(batch, loads):
                 following.orders[kind] = move
@@ -174,18 +168,22 @@ class Controls:
                     done = counts.get(kind, [])
                     self._look(batch, kind, router, order, done, following)
         faults.reach("sink-decided", batch)
-        # Written also when it says nothing, if an earlier try of this batch said something.
-        before = control.tables, control.rests, control.reach, control.parts
-        lasting = following.tables, following.rests, following.reach, following.parts
-        changed = lasting != before
-        changed |= bool(following.orders or following.imports or following.firsts)
-        if changed or self._path(batch + 1).exists():
-            write_binary(self._path(batch + 1), "control", msgspec.msgpack.encode(following))
+        self._write(batch + 1, control, following)
         plans = [r for r in routers.values() if r.plans]
         if plans and all(r.table for r in plans):
             Samples(self.folder.parent).forget(batch - _KEEP)
         wanted = {p for paths in following.imports.values() for p in paths}
         self._forget(batch, wanted | set(following.firsts))
+
+    def _write(self, batch: int, before: Control, now: Control) -> None:
+        """The control file of `batch`, unless what held before still holds.
+
+        Written also when it says nothing, if an earlier try said something.
+        """
+        changed = any(getattr(now, name) != getattr(before, name) for name in _LASTING)
+        changed |= bool(now.orders or now.imports or now.firsts)
+        if changed or self._path(batch).exists():
+            write_binary(self._path(batch), "control", msgspec.msgpack.encode(now))
 
     def _plan(
         self,
@@ -266,6 +264,18 @@ class Controls:
                 for name in set(paths) - wanted:
                     (checkpoint / name).unlink(missing_ok=True)
             self._path(b).unlink(missing_ok=True)
+
+
+def _send_on(exports: list[Export], routers: dict[str, Router], following: Control) -> None:
+    """Have shards take in what others gave away; a router that keeps ids learns where they are."""
+    for export in exports:
+        router = routers[export.kind]
+        if router.keeps_ids:
+            ids = np.array(export.id_hash, np.uint64)
+            table = router.moved(ids, np.array(export.shards, np.int64))
+            routers[export.kind] = router.with_table(table)
+            following.tables[export.kind] = table
+        following.imports.setdefault(export.kind, []).append(export.path)
 
 
 def _aged(folder: Path, before: int) -> list[Path]:
