@@ -15,7 +15,9 @@ import pytest
 import nearcast
 from nearcast.cli import main
 from nearcast.engine.formats import FIELD, FORMAT
+from nearcast.engine.options.run_options import DEFAULTS
 from nearcast.kinds import KINDS
+from nearcast.objects import STORES
 from nearcast.routing import ROUTERS
 from nearcast.workload import GENERATORS
 
@@ -156,11 +158,13 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 def test_strategies_lists_all_that_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     status, out, err = run(capsys, "strategies")
     assert (status, err) == (0, "")
+    assert f"objects that stay: default {DEFAULTS['store']} (" in out
     for kind in KINDS.values():
         assert f"{kind.name}: default {kind.default} ({kind.reason})" in out
     for name, about, paper in [
         *((r.name, r.about, r.paper) for r in ROUTERS.values()),
         *((i.name, i.about, i.paper) for kind in KINDS.values() for i in kind.index_classes()),
+        *((s.name, s.about, s.paper) for s in STORES.values()),
     ]:
         assert f"{name} " in out
         assert f"{about} [{paper}]" in out

@@ -22,6 +22,7 @@ EXPERIMENTS = {
     "tornado": ("the experiments of the paper on Tornado", "tornado"),
     "past": ("objects that stay, through the whole pipeline: storing, asking, a restart", "past"),
     "balance": ("a hot spot that jumps, with and without live balance", "balance"),
+    "terms": ("standing terms: posts a second with all moments reported", "terms"),
     "sstd": ("the experiments of the paper on SSTD", "sstd"),
     "redraw": ("draw the plots of stored results again", "redraw"),
 }

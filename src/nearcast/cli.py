@@ -208,6 +208,7 @@ def _bench(argv: Sequence[str]) -> int:
 
 def _strategies(_: argparse.Namespace) -> int:
     from nearcast.kinds import KINDS
+    from nearcast.objects import DEFAULT, REASON, STORES
     from nearcast.routing import ROUTERS
 
     for kind in KINDS.values():
@@ -217,7 +218,10 @@ def _strategies(_: argparse.Namespace) -> int:
             print(f"  router {router.name:15} {router.about} [{router.paper}]")
         for index in kind.index_classes():
             print(f"  index  {index.name:15} {index.about} [{index.paper}]")
-    print("choose with --strategy KIND=ROUTER or KIND=ROUTER+INDEX")
+    print(f"objects that stay: default {DEFAULT} ({REASON})")
+    for store in STORES.values():
+        print(f"  store  {store.name:15} {store.about} [{store.paper}]")
+    print("choose with --strategy KIND=ROUTER or KIND=ROUTER+INDEX, and --store NAME")
     return 0
 
 

@@ -37,6 +37,10 @@ FLAGS = {
         "--full", "--spark", "--queries", "--subscriptions", "--seed", "--objects", "--index",
         "--side-max", "--churn", "--workers", "--strategy", "--batch-events", "--keep",
     },
+    "terms": {
+        "--objects", "--subscriptions", "--rate", "--every", "--window", "--area", "--index",
+        "--shards", "--step", "--seed",
+    },
     "ps2stream": {*PAPER, "--constants"},
     "tornado": PAPER,
     "sstd": {

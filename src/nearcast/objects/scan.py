@@ -37,7 +37,7 @@ class Scan(CountsAll):
     """Looks at each object."""
 
     name = "scan"
-    paper = "-"
+    paper = "baseline"
     about = "looks at each object; the oracle"
 
     def _order(self, rows: Coded) -> NDArray[np.int64]:

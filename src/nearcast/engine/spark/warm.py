@@ -29,6 +29,7 @@ from nearcast.wire.notifications import Reported, render, tabulate
 from nearcast.wire.tables import FOREVER, numbers, object_columns
 
 _MANY = 300  # more than the first tables hold, so that they grow
+_LATER = 12  # milliseconds from one batch to the next
 
 
 def _log(kind: Kind) -> bytes:
@@ -45,6 +46,13 @@ def _log(kind: Kind) -> bytes:
             for n in range(_MANY)
         ),
         *({"op": "subscribe", "id": str(n), "time": 0, "query": q} for n, q in enumerate(queries)),
+        {
+            "op": "subscribe",
+            "id": "short",
+            "time": 0,
+            "expires": 15,
+            "query": queries[0] | {"where": "short"},
+        },
         *(
             {"op": "publish", "id": str(n), "time": 4 * n, "at": [0.5 / (n + 1), 0.1], "text": "a"}
             for n in range(3)
@@ -127,19 +135,25 @@ def load_kernels(settings: Settings, only: str | None = None) -> None:
         clock = numbers(decoded.objects["time"]).copy()
         texts = [] if decoded.texts is None else [decoded.texts]
         ranks = np.arange(len(clock))
-        index.carry(carried_by(decoded.objects, texts, ranks, kind.needs))
         if kind.keeps:
             idf = settings.weights.hashed
             index.past = STORES[settings.store](settings.space, Memory(), kind.slicing, idf)
-            index.past.add(*read_table(table_of_carried(decoded.objects, ranks)))
-        for changes in index.matching(objects, clock, decoded.latest):
-            index.reports(changes.slot)
-            reported = Reported(kind, index, changes)
-            render(reported)
-            list(tabulate([reported], settings.kinds))
-        index.restore(index.changed())
-        index.close()
-        index.compact(decoded.latest)
+        for later in (0, _LATER, 2 * _LATER):  # some kernels meet only what earlier batches left
+            carried = carried_by(decoded.objects, texts, ranks + later, kind.needs)
+            index.carry(carried)
+            if kind.keeps:
+                kept, fields = read_table(table_of_carried(decoded.objects, ranks + later))
+                index.past.add(kept._replace(time=kept.time + later), fields)
+            time, until = objects.time + later, objects.until + later
+            moved = objects._replace(time=time, clock=objects.clock + later, until=until)
+            for changes in index.matching(moved, clock + later, decoded.latest + later):
+                index.reports(changes.slot)
+                reported = Reported(kind, index, changes)
+                render(reported)
+                list(tabulate([reported], settings.kinds))
+            index.restore(index.changed())
+            index.close()
+        index.compact(decoded.latest + 2 * _LATER)
 
 
 def load_store(settings: Settings) -> None:

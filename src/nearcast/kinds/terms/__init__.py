@@ -16,6 +16,7 @@ from nearcast.kinds.terms.answers import MostHeldWords
 from nearcast.kinds.terms.definition import MostHeld
 from nearcast.kinds.terms.examples import EXAMPLES
 from nearcast.kinds.terms.firsts import CountedLater
+from nearcast.kinds.terms.groups import Groups
 from nearcast.kinds.terms.rows import COLUMNS, RESULTS
 from nearcast.kinds.terms.tables import Tables
 from nearcast.model import reading
@@ -67,11 +68,12 @@ class Terms(Kind):
 
     def index_classes(self) -> list[type[LocalIndex]]:
         """The scan, and what only this kind has."""
-        return [Scan, Tables]
+        return [Scan, Tables, Groups]
 
     def index(self, name: str) -> MakeIndex:
         """What makes the index of that name."""
-        return Tables if name == Tables.name else super().index(name)
+        own = {index.name: index for index in (Tables, Groups)}
+        return own[name] if name in own else super().index(name)
 
     def compile(self, query: Any, space: Space) -> tuple[int, tuple[Any, ...]]:
         """(the code of the region; the region, k, window, every and excluded words)."""

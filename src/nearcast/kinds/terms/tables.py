@@ -54,7 +54,7 @@ class Tables(PostedIndex):
     """Subscriptions that look at the store when they are due; they are on no lists."""
 
     name = "tables"
-    paper = "-"
+    paper = "nearcast"
     about = "counts the words of kept objects when a moment comes, all moments in one search"
     controls = controls_with(COLUMNS)
     results = results_with(RESULTS)
@@ -159,22 +159,30 @@ class Tables(PostedIndex):
         clock = frozen(clock)
         step = _LEAST
         while (total := mo.count_due(self._slots, self._rows, len(self), now)) > 0:
-            until = now
-            if total > _ROOM:
-                until = mo.horizon_of(self._slots, self._rows, len(self), now, _ROOM)
+            until, room = now, self._room()
+            if total > room:
+                until = mo.horizon_of(self._slots, self._rows, len(self), now, room)
                 total = mo.count_due(self._slots, self._rows, len(self), until)
             due = mo.take_due(self._slots, self._rows, len(self), until, clock, total)
             sort = np.lexsort((due.time, due.order))
+            due = mo.Due(*(column[sort] for column in due))
+            self._look_ahead(due, ranks)
             done = 0
             while done < len(sort):
-                some = sort[done : done + step]
-                changes, words = self._counted(
-                    mo.Due(due.slot[some], due.time[some], due.order[some]), ranks
-                )
-                done += len(some)
-                step = max(min(step * 4, _WORDS * len(some) // (words + 1)), _LEAST)
+                some = slice(done, min(done + step, len(sort)))
+                changes, words = self._counted(mo.Due(*(c[some] for c in due)), ranks, done)
+                n = some.stop - done
+                done += n
+                step = max(min(step * 4, _WORDS * n // (words + 1)), _LEAST)
                 yield changes
         self._own_meta[_PASSED] = max(int(self._own_meta[_PASSED]), now)
+
+    def _room(self) -> int:
+        """How many moments are taken at a time."""
+        return _ROOM
+
+    def _look_ahead(self, due: mo.Due, ranks: NDArray[np.int64]) -> None:
+        """These moments will be counted now, in this order, in pieces."""
 
     def _ranks(self, objects: ObjectColumns) -> NDArray[np.int64]:
         """Ranks of the objects in order, and of what comes next; new slots begin at theirs."""
@@ -190,8 +198,21 @@ class Tables(PostedIndex):
         self._rows[new, mo.SINCE] = ranks[self._slots.half[new, sl.BORN]]
         return ranks
 
-    def _counted(self, due: mo.Due, ranks: NDArray[np.int64]) -> tuple[Changes, int]:
-        """What is reported at some moments, and how many words were counted."""
+    def _counted(self, due: mo.Due, ranks: NDArray[np.int64], first: int) -> tuple[Changes, int]:
+        """What is reported at some moments, and how many words were counted.
+
+        `first`: the place of the first of them in what `_look_ahead` was given.
+        """
+        found = self._words_at(due, ranks, first)
+        k = self._rows[due.slot, mo.K]
+        names, starts, lengths = self._dictionary.lists(found.offsets, found.words, found.counts, k)
+        work = Work(found.examined + len(due.slot), len(due.slot), found.examined + len(due.slot))
+        changes = _changes(due.order, due.slot, due.time, starts, lengths, work, names)
+        return changes, found.examined * 10 + len(found.words)
+
+    def _words_at(self, due: mo.Due, ranks: NDArray[np.int64], first: int) -> WordCounts:
+        """Of some moments, the words that may be among the k, with their counts."""
+        del first
         rows, half = self._slots.rows[due.slot], self._slots.half[due.slot].astype(np.int64)
         own = self._rows[due.slot]
         flags, body = half[:, sl.FLAGS], rows[:, sl.BODY]
@@ -219,13 +240,12 @@ class Tables(PostedIndex):
         after = due.time - own[:, mo.WINDOW]
         more = self._early.matter(early, after)
         every = np.where(more, 0, k) if more.any() else k  # words that are seldom now may matter
-        found = self.past.word_counts(queries, regions, every, *excluded, in_order=False)
+        found: WordCounts = self.past.word_counts(
+            queries, regions, every, *excluded, in_order=False
+        )
         if more.any():
             found = _with_entries(found, *self._early.entries(early, after, due.time))
-        names, starts, lengths = self._dictionary.lists(found.offsets, found.words, found.counts, k)
-        work = Work(found.examined + len(due.slot), len(due.slot), found.examined + len(due.slot))
-        changes = _changes(due.order, due.slot, due.time, starts, lengths, work, names)
-        return changes, found.examined * 10 + len(found.words)
+        return found
 
     def close(self) -> None:
         super().close()

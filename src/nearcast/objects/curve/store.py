@@ -34,7 +34,7 @@ class Curve(Searching):
     """Rows along a Hilbert curve: a tree of boxes, one list per word, a table of words per node."""
 
     name = "curve"
-    paper = "-"
+    paper = "nearcast"
     about = "rows along a Hilbert curve, one list per word, tables of frequent words"
     parts = PARTS
     _room = Scratch(np.empty(0, np.uint32), np.empty(0, np.uint32))

@@ -1,0 +1,1 @@
+"""Standing `terms`: throughput with all moments reported, by index."""
