@@ -155,6 +155,9 @@ class LocalIndex(ABC):
     def close(self) -> None:
         """The batch is over."""
 
+    def past_filled(self) -> None:  # noqa: B027 -- most remember nothing of it
+        """`past` has other objects now: what the index remembers of it holds no more."""
+
     def changed(self) -> pa.RecordBatch:
         """Results of the slots that changed in this batch; empty where none are kept."""
         return empty(self.results)

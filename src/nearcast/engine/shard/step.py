@@ -101,7 +101,16 @@ class ShardStep:
             own = own_objects(events, shard, self.settings, routers, views)
             if held.past is not None:
                 held.past.add(own)
-            keep(held.kept, events, views, self.settings, self.checkpoint, report.batch, manifest)
+            keep(
+                held.kept,
+                indexes,
+                events,
+                views,
+                self.settings,
+                self.checkpoint,
+                report.batch,
+                manifest,
+            )
             if self.settings.archive:
                 writer = ArchiveWriter(Path(self.settings.archive), self.settings.space)
                 report.archived = writer.write(directions.batch, shard, own)

@@ -22,6 +22,7 @@ from nearcast.engine.options.settings import Settings
 from nearcast.engine.shard.events import Events, Ordered
 from nearcast.engine.shard.objects import Past, homes, read_objects, stored_rows
 from nearcast.engine.shard.state import Manifest, StoredFiles
+from nearcast.index import LocalIndex
 from nearcast.objects.base import STORED
 from nearcast.wire.tables import join, numbers
 
@@ -44,6 +45,7 @@ def holders(
 
 def keep(
     kept: Mapping[str, Past],
+    indexes: Mapping[str, LocalIndex],
     events: Events,
     views: Mapping[str, Ordered],
     settings: Settings,
@@ -59,6 +61,7 @@ def keep(
                 parts = Controls(checkpoint, settings).at(batch)[0].parts.get(name, [])
                 if parts:
                     store.fill(taken_in(checkpoint, parts))
+                    indexes[name].past_filled()
             store.add(stored_rows(events, views[name].objects.order))
         elif events.held is not None:
             store.add(stored_rows(events, order[events.held[order]]))

@@ -73,6 +73,9 @@ class TopIndex(PostedIndex):
         self._fallen: list[NDArray[np.int64]] = []
         self._found_by = self.dissemination(self.space, self.storage, self.frame.idf.hashed)
 
+    def past_filled(self) -> None:
+        self._tops.meta[st.READY] = 0
+
     def reach(self) -> int:
         return self.frame.window.span_ms
 
