@@ -126,6 +126,7 @@ EFFECTIVE: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "archive": [("kept", {}), ("kept", {"retain": "off"})],
     "changes": [("net", {})],
     "format": [("parquet", {})],
+    "keep": [("7 days", {}), ("all", {}), ("1s", {"format": "parquet"})],
     "master": [("local[2]", {}), ("spark://host:7077", {})],
     "spark_conf": [({"spark.driver.memory": "4g"}, {})],
     "balance": [
@@ -144,6 +145,7 @@ EFFECTIVE: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "plan": [({"delta": 0.5, "theta": 64.0}, {"strategies": PLANNED})],
     "lateness_ms": [(0, {}), (5, {})],
     "trigger": [("1 second", {}), ("1 minute 30 seconds", {}), ("200ms", {})],
+    "manifests": [("files", {}), ("spark", {})],
     "arena": [("/tmp/somewhere", {})],
 }  # fmt: skip
 
@@ -306,7 +308,7 @@ def test_a_mistake_gets_the_same_answer_everywhere(
     assert refusal(by_flags, given, monkeypatch) == said
 
 
-LIVE_ONLY = {"lateness_ms": 5, "trigger": "5s"}
+LIVE_ONLY = {"lateness_ms": 5, "trigger": "5s", "keep": "1h"}
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -322,7 +324,13 @@ def test_every_option_has_an_effect_or_is_refused(name: str) -> None:
             check(options, way)
             order = "time" if way == REPLAY else "arrival"
             changed = Settings.of(options, order) != Settings.of(without, order)
-            taken_by_the_engine = name in ("master", "spark_conf", "batch_events", "trigger")
+            taken_by_the_engine = name in (
+                "master",
+                "spark_conf",
+                "batch_events",
+                "trigger",
+                "manifests",
+            )
             assert changed != taken_by_the_engine
 
 

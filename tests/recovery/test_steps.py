@@ -30,9 +30,20 @@ STRATEGIES = (MOVING, STILL, {"range": "random+scan", "knn": "random+scan"})
 
 
 def start(
-    folder: Path, strategies: dict[str, str], arena: Path, count: int = 3, order: str = "time"
+    folder: Path,
+    strategies: dict[str, str],
+    arena: Path,
+    count: int = 3,
+    order: str = "time",
+    manifests: str = "files",
 ) -> Miniature:
-    settings = Settings(shards=count, strategies=strategies, order=order, arena=str(arena))
+    settings = Settings(
+        shards=count,
+        strategies=strategies,
+        order=order,
+        arena=str(arena),
+        manifests=manifests,
+    )
     return Miniature(settings, folder)
 
 
@@ -69,7 +80,8 @@ def test_any_trouble_at_any_time(
     monkeypatch.setattr(holdings, "_SMALL", rng.choice((300, 3000, 1 << 20)))  # when to compact
     late = 0.3 if order == "arrival" else 0.0
     events = random_log(seed, Space.GEOGRAPHIC, 120, late, late > 0)
-    run = start(tmp_path, STRATEGIES[seed], memory, rng.choice((2, 3, 5)), order)
+    way = ("files", "spark")[(seed + (order == "time")) % 2]
+    run = start(tmp_path, STRATEGIES[seed], memory, rng.choice((2, 3, 5)), order, way)
     (tmp_path / "in").mkdir()
     log = write_log(tmp_path / "in" / "events.jsonl", events)
     if order == "time":
@@ -94,12 +106,13 @@ def test_any_trouble_at_any_time(
     assert difference(reported(run.out), expected(events, "geographic", order)) == ""
 
 
+@pytest.mark.parametrize("manifests", ["files", "spark"])
 @pytest.mark.parametrize("point", points.POINTS)
 def test_a_move_survives_a_crash_at_each_step(
-    point: str, tmp_path: Path, memory: Path, faults: Path, story: Story
+    point: str, manifests: str, tmp_path: Path, memory: Path, faults: Path, story: Story
 ) -> None:
     """Batches 1, 3, ... export and publish, batches 2, 4, ... take in and drop."""
-    run = start(tmp_path, MOVING, memory)
+    run = start(tmp_path, MOVING, memory, manifests=manifests)
     assert run.plan(story.log, BATCH_EVENTS) == BATCHES
     script(faults, [(point, batch, "raise") for batch in (1, 2, 3, 6, 7)])
     failures = 0

@@ -19,7 +19,7 @@ from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.effects import check, check_way
 from nearcast.engine.options.run_options import FOLDER, REPLAY, STREAM, RunOptions, no_effect
-from nearcast.engine.options.settings import Settings, check_bound
+from nearcast.engine.options.settings import Settings, check_bound, manifests_of
 from nearcast.engine.options.spans import AUTO, duration_ms
 from nearcast.engine.output.commit import OnBatch
 from nearcast.engine.output.reports import BatchRecord
@@ -73,6 +73,15 @@ class Engine:
             sessions.prepare(self._spark)
         return self._spark
 
+    def _settings(self, options: RunOptions, order: str, folder: Path) -> Settings:
+        """The settings of a run with a checkpoint."""
+        if self._spark is None:
+            local = options.master.startswith("local")
+        else:
+            local = sessions.is_local(self._spark)
+        manifests = manifests_of(options.manifests, local, folder)
+        return replace(Settings.of(options, order=order), manifests=manifests)
+
     def _options(self, way: str, **named: Any) -> RunOptions:
         """The options of one run; `named` are those that its call gave, or None."""
         given = {name: value for name, value in named.items() if value is not None}
@@ -101,7 +110,7 @@ class Engine:
         found = find_logs([str(p) for p in logs])
         out = Path(out)
         folder = Path(checkpoint) if checkpoint is not None else out / "_checkpoint"
-        settings = Settings.of(options, order="time")
+        settings = self._settings(options, "time", folder)
         job = Job(settings, folder, out, keep=checkpoint is not None)
         spark = self.spark
         try:
@@ -143,7 +152,7 @@ class Engine:
         options = self._options(REPLAY, batch_events=batch_events)
         found = find_logs([str(p) for p in logs])
         folder = Path(checkpoint)
-        settings = Settings.of(options, order="time")
+        settings = self._settings(options, "time", folder)
         check_bound(settings, folder)
         return self._plan(found, folder, options.batch_events, settings)[1]
 
@@ -240,7 +249,7 @@ class Engine:
         on_batch: OnBatch | None,
         events: DataFrame | None,
     ) -> Run:
-        job = Job(Settings.of(options, order="arrival"), folder, out, keep=True)
+        job = Job(self._settings(options, "arrival", folder), folder, out, keep=True)
         trigger = f"{duration_ms(options.trigger)} milliseconds"
         spark = self.spark
         _prepare_machine(job.settings, spark)

@@ -33,13 +33,25 @@ POINTS = (
 OF_ARCHIVES = ("shard-archived", "sink-archived")
 """Those that each batch of a run with an archive reaches besides."""
 
+OF_UPKEEP = (
+    "upkeep-begin",
+    "upkeep-folded",
+    "upkeep-forgotten",
+    "upkeep-rolling",
+    "upkeep-rolled",
+    "upkeep-done",
+)
+"""Those that a batch with upkeep reaches (`engine.upkeep`); the middle ones where it is due."""
+
+_ALL = {*POINTS, *OF_ARCHIVES, *OF_UPKEEP}
+
 
 def reach(point: str, batch: int) -> None:
     """Fail here if a test says so."""
     folder = os.environ.get("NEARCAST_FAULTS")
     if not folder:
         return
-    assert point in POINTS or point in OF_ARCHIVES, point
+    assert point in _ALL, point
     script = Path(folder, f"{point}@{batch}")
     try:
         action = script.read_text().strip()

@@ -13,7 +13,7 @@ from typing import Any
 from nearcast.model.errors import NearcastError
 from nearcast.wire.durable import write_atomic
 
-FORMAT = 2  # 1: files without a number
+FORMAT = 3  # 1: files without a number
 FIELD = "checkpoint_format"  # of JSON files
 _HEAD = re.compile(rb"nearcast ([a-z]+) (\d+)\n")
 

@@ -23,10 +23,11 @@ from nearcast.engine.output.batch_files import forget_temporary
 from nearcast.engine.output.commit import OnBatch, Sink
 from nearcast.engine.output.picture import write_picture
 from nearcast.engine.output.reports import Reports, loads_by_batch, summarise, write_summary
+from nearcast.engine.output.rolling import check_run
 from nearcast.engine.spark.query import stream
 from nearcast.engine.spark.restarting import RESTARTS, RestartingQuery
 from nearcast.engine.spark.session import is_local, shard_keys
-from nearcast.engine.spark.steps import ShardProcessor, route_columns, route_feed
+from nearcast.engine.spark.steps import ShardProcessor, route_columns, route_feed, shard_step
 from nearcast.model.errors import NearcastError
 from nearcast.wire.durable import make_folder
 from nearcast.wire.notifications import answers_schema, notifications_schema
@@ -45,8 +46,11 @@ class Job:
         check_bound(settings, checkpoint)
         self.settings = replace(settings, idf=copied(settings.idf, checkpoint))
         self.name = _run_name(checkpoint)
+        if settings.keep:
+            check_run(out, run_id(checkpoint))
         self.reports = Reports(checkpoint)
-        self.done = len(self.reports.all())  # batches of earlier calls
+        before = self.reports.totals()
+        self.done, self._read_before = before.batches, before.read  # of earlier calls
 
     def start(
         self,
@@ -77,14 +81,15 @@ class Job:
         keys = shard_keys(settings.shards)
         here = str(self.checkpoint.resolve())
         route = route_feed if events is None else route_columns
-        processor = ShardProcessor(
+        step = shard_step if settings.manifests == "files" else ShardProcessor
+        shard = step(
             settings.to_json(), keys, checkpoint=here, run=self.name, out=str(self.out.resolve())
         )
         return stream(
             spark,
             self.checkpoint,
             route(settings.to_json(), here, keys),
-            processor,
+            shard,
             Sink(settings, self.checkpoint, self.out, on_batch),
             shards=settings.shards,
             trigger=trigger,
@@ -100,7 +105,10 @@ class Job:
         records = self.reports.all()
         looks = Balancer(self.checkpoint, self.settings.balance).looks()
         adjustments = [look for look in looks if look.changes]
-        summary = summarise(records, seconds, self.settings, looks, self.done)
+        folded = self.reports.folded()
+        summary = summarise(
+            records, seconds, self.settings, looks, self.done, folded, self._read_before
+        )
         forget_temporary(self.out)
         if adjustments:
             loads = loads_by_batch(records, adjustments[-1].kind)
@@ -128,6 +136,11 @@ class Run:
     @property
     def notifications(self) -> DataFrame:
         """A streaming DataFrame of every notification, each exactly once."""
+        if self.settings.keep:
+            raise NearcastError(
+                "notifications: Spark cannot follow files that are rolled into segments; leave out "
+                "keep, or read them with nearcast.wire.told"
+            )
         folder = self.out / "notifications"
         folder.mkdir(parents=True, exist_ok=True)
         fields = {"string": "string", "int64": "long", "double": "double"}

@@ -14,6 +14,7 @@ from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.commit import Sink
 from nearcast.engine.route.envelope import Envelope, unpack
 from nearcast.engine.route.step import RouteStep
+from nearcast.engine.shard.manifests import manifest_before
 from nearcast.engine.shard.report import Report
 from nearcast.engine.shard.state import Manifest
 from nearcast.engine.shard.step import ShardStep
@@ -69,6 +70,7 @@ class OneProcess:
     ) -> Worked:
         """Work batch `n` off on shards in these states; a split comes with whether it is final.
 
+        Where files remember the manifests, they say what the states are, as they do for Spark.
         `kinds` are those in use by then; None: perhaps all.
         """
         sink = Sink(self.settings, self.checkpoint, self.out)
@@ -77,13 +79,18 @@ class OneProcess:
         for number, (decoded, final) in enumerate(splits):
             for shard, envelope in route.envelopes(decoded, number, final, kinds):
                 sent[shard].append(unpack(envelope))
+        files = self.settings.manifests == "files"
         step = ShardStep(self.settings, str(self.checkpoint), "run", str(self.out))
         done = Worked([], [], [])
         for shard, manifest in enumerate(states):
             # As Spark does: the state goes through bytes, so nothing of a failed try sticks to it.
             copy = msgspec.msgpack.decode(msgspec.msgpack.encode(manifest), type=Manifest)
+            if files:
+                copy = manifest_before(self.checkpoint, n, shard)
             started = time.process_time()
             following, report = step.process(shard, sent[shard], copy)
+            if files:
+                report.manifest = msgspec.msgpack.encode(following)
             done.seconds.append(time.process_time() - started)
             done.states.append(following)
             done.reports.append(report)

@@ -7,6 +7,7 @@ gathers lines from all over, they are copied to a spool first, once.
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -162,4 +163,4 @@ class Planner:
 
     def _new(self, suffix: str) -> Path:
         self.spool.mkdir(parents=True, exist_ok=True)
-        return self.spool / f"{len(list(self.spool.iterdir())):08d}.{suffix}"
+        return self.spool / f"{uuid.uuid4().hex}.{suffix}"

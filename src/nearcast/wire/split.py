@@ -21,3 +21,4 @@ class Split(msgspec.Struct, frozen=True, omit_defaults=True):
     line_start: int = 0  # first of `lines`
     final: bool = False  # of the last batch of its plan
     kinds: tuple[str, ...] | None = None  # subscribed to by now, in all batches; None: perhaps all
+    events: int = 0  # of a growing file: how many lines it is; 0: not counted

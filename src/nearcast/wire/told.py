@@ -12,21 +12,21 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import msgspec
 
-from nearcast.model.errors import Invalid
-from nearcast.wire.durable import make_folder
+from nearcast.model.errors import Invalid, NearcastError
+from nearcast.wire.durable import make_folder, write_atomic
+from nearcast.wire.segments import ANSWERS, Piece, pieces
 from nearcast.wire.watching import Watch
 
 __all__ = ["ANSWERS", "BEGIN", "VISIBLE", "Cursor", "Told", "Visible", "read_visible", "say"]
 
 VISIBLE = "visible"
-ANSWERS = 9999
-"""The shard of a cursor in the answers of a batch, which come after the lines of all shards."""
-
-_FILE = re.compile(r"b(\d{8,})-(?:s(\d{4})|answers)\.jsonl")
+READERS = "readers"
+_TRIES = 100
+_THREE = tuple[int, int, int]
 _CURSOR = re.compile(r"(\d{1,12})-(\d{1,4})-(\d{1,12})")
 
 
@@ -109,26 +109,61 @@ class Told:
         """Every line behind a cursor, up to the batch `until` (None: all that are visible)."""
         last = self.last()
         last = last if until is None else min(last, until)
-        for (batch, shard), path in sorted(self._files(after.batch, last).items()):
-            if (batch, shard) < after[:2]:
+        at = after
+        for _ in range(_TRIES):
+            try:
+                for piece in pieces(self.folder, at.batch, last):
+                    for cursor, line in _lines(piece, at):
+                        at = cursor
+                        yield cursor, line
+                return
+            except FileNotFoundError:  # it was rolled meanwhile: go on in the segment
                 continue
-            skip = after.line if (batch, shard) == after[:2] else 0
-            with path.open("rb") as file:
-                for n, line in enumerate(file, 1):
-                    if n > skip:
-                        yield Cursor(batch, shard, n), line
+        raise NearcastError(f"{self.folder}: files vanish while they are read; is this a run's?")
 
-    def _files(self, first: int, last: int) -> dict[tuple[int, int], Path]:
-        """The files of some batches, by batch and shard."""
-        found: dict[tuple[int, int], Path] = {}
-        for path in self.folder.iterdir() if self.folder.is_dir() else ():
-            parts = _FILE.fullmatch(path.name)
-            if parts is not None and first <= int(parts[1]) <= last:
-                found[int(parts[1]), ANSWERS if parts[2] is None else int(parts[2])] = path
-        return found
+    def state(self, name: str, cursor: Cursor) -> None:
+        """Have the run keep what is behind a cursor for the reader of that name.
+
+        It counts for what is cut off from then on (`keep` of a sink of type files).
+        """
+        write_atomic(self._reader(name), msgspec.json.encode(cursor))
+
+    def stated(self) -> dict[str, Cursor]:
+        """The cursors that readers have stated, by name."""
+        paths = sorted((self.out / READERS).glob("[!.]*.json"))
+        return {p.stem: Cursor(*msgspec.json.decode(p.read_bytes(), type=_THREE)) for p in paths}
+
+    def leave(self, name: str) -> None:
+        """Have the run keep nothing more for that reader."""
+        self._reader(name).unlink(missing_ok=True)
+
+    def _reader(self, name: str) -> Path:
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", name):
+            raise Invalid(f"reader: {name!r} is no name of letters, digits, - and _")
+        return self.out / READERS / f"{name}.json"
 
     def close(self) -> None:
         """Wait no more."""
         if self._watch is not None:
             self._watch.close()
             self._watch = None
+
+
+def _lines(piece: Piece, after: Cursor) -> Iterator[tuple[Cursor, bytes]]:
+    """The lines of a piece behind a cursor."""
+    if piece[:2] < after[:2]:
+        return
+    skip = after.line if piece[:2] == after[:2] else 0
+    with piece.path.open("rb") as file:
+        file.seek(piece.start)
+        left = piece.length
+        for n, line in enumerate(file if left < 0 else _first(file, left), 1):
+            if n > skip:
+                yield Cursor(piece.batch, piece.shard, n), line
+
+
+def _first(file: BinaryIO, length: int) -> Iterator[bytes]:
+    """The lines of the next `length` bytes."""
+    while length > 0 and (line := file.readline()):
+        length -= len(line)
+        yield line

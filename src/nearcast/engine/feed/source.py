@@ -7,6 +7,7 @@ files are relative to the checkpoint; `engine.feed.places` says where logs are f
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from nearcast.wire.named_kinds import named_kinds
 from nearcast.wire.split import Split
 
 SCHEMA = "split binary"
+ENDS = "ends"  # file of `Forgotten`
 
 
 class Planned(msgspec.Struct):
@@ -32,6 +34,15 @@ class Planned(msgspec.Struct):
     checkpoint_format: int
     checkpoint: str  # where the checkpoint was then
     splits: list[Split]
+
+
+class Forgotten(msgspec.Struct):
+    """Batches whose plans are gone: what they read is done."""
+
+    checkpoint_format: int
+    checkpoint: str
+    batches: int  # how many, which is the number of the first that is kept
+    splits: list[Split]  # the last one of each file
 
 
 class Feed:
@@ -77,12 +88,28 @@ class Feed:
     def _path(self, batch: int) -> Path:
         return self.folder / f"{batch:012d}.json"
 
+    def _kept(self) -> list[int]:
+        """The batches that have files, in order."""
+        try:
+            stems = [path.name.removesuffix(".json") for path in self.folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        return sorted(int(stem) for stem in stems if stem.isdigit())
+
+    @property
+    def first(self) -> int:
+        """The first batch whose plan is kept."""
+        return min(self._kept(), default=0)
+
     def __len__(self) -> int:
-        """Batches planned: up to the first that is missing."""
-        n = 0
-        while self.has(n):
-            n += 1
-        return n
+        """Batches planned: up to the first that is missing, those that are forgotten included."""
+        kept = self._kept()
+        n = next((n for n, (a, b) in enumerate(itertools.pairwise(kept)) if b != a + 1), -1)
+        return (kept[n] if n >= 0 else kept[-1]) + 1 if kept and self._begins(kept[0]) else 0
+
+    def _begins(self, batch: int) -> bool:
+        """Whether a plan may begin with this batch: nothing is missing before it."""
+        return batch == 0 or batch <= self._forgotten().batches
 
     def has(self, batch: int) -> bool:
         """Whether `batch` is planned."""
@@ -92,7 +119,7 @@ class Feed:
         """Plan a batch. What was copied to the spool for it is on the disk first."""
         here = self.checkpoint
         named = [places.written(here, split) for split in splits]
-        spooled = {n for s in named for n in (s.path, s.lines) if n and not Path(n).is_absolute()}
+        spooled = _spooled(named)
         for name in spooled:
             sync_file(here / name)
         for folder in {(here / name).parent for name in spooled}:
@@ -109,17 +136,92 @@ class Feed:
             if path.stem.isdigit() and int(path.stem) >= batch:
                 path.unlink()
 
+    def forget(self, before: int) -> None:
+        """Let go the plans of batches before that one, and what was spooled for them alone.
+
+        Where they ended in each file is written down first, so that a start need not read them.
+        """
+        kept = self._kept()
+        known = self._forgotten()
+        old = [n for n in kept if n < min(before, kept[-1])]
+        fresh = [n for n in old if n >= known.batches]
+        if not old:
+            return
+        last = {split.name: split for split in known.splits}
+        spooled: set[str] = set()
+        for n in fresh:
+            planned = self._planned(self._path(n))
+            spooled |= _spooled(planned.splits)
+            then = Path(planned.checkpoint)
+            for split in planned.splits:
+                split = places.read(self.checkpoint, then, split)
+                if split.name:
+                    last[split.name] = _end_of(split)
+        if fresh:
+            splits = [places.written(self.checkpoint, s) for s in _still_there(last.values())]
+            whole = Forgotten(FORMAT, str(self.checkpoint), fresh[-1] + 1, splits)
+            write_atomic(self.folder / ENDS, msgspec.json.encode(whole))
+        if spooled:
+            later = [n for n in kept if n > old[-1]]
+            for n in later:
+                spooled -= _spooled(self._planned(self._path(n)).splits)
+            for name in spooled:
+                (self.checkpoint / name).unlink(missing_ok=True)
+        for n in old:
+            self._path(n).unlink(missing_ok=True)
+
+    def ends(self, watched: Collection[Path] = ()) -> list[Split]:
+        """The last split of each file, as far as batches are forgotten."""
+        known = self._forgotten()
+        then = Path(known.checkpoint)
+        return [places.read(self.checkpoint, then, split, watched) for split in known.splits]
+
+    def _forgotten(self) -> Forgotten:
+        """What is known of the batches whose plans are gone."""
+        path = self.folder / ENDS
+        try:
+            found = msgspec.json.decode(path.read_bytes(), type=Forgotten)
+        except FileNotFoundError:
+            return Forgotten(FORMAT, str(self.checkpoint), 0, [])
+        except msgspec.ValidationError:
+            raise refused(path, "1 or damaged") from None
+        if found.checkpoint_format != FORMAT:
+            raise refused(path, found.checkpoint_format)
+        return found
+
     def read(self, batch: int, watched: Collection[Path] = ()) -> list[Split]:
         """The splits of a batch, with paths as they are now (`watched`: see `places.found`)."""
-        path = self._path(batch)
+        planned = self._planned(self._path(batch))
+        then = Path(planned.checkpoint)
+        return [places.read(self.checkpoint, then, split, watched) for split in planned.splits]
+
+    def _planned(self, path: Path) -> Planned:
         try:
             planned = msgspec.json.decode(path.read_bytes(), type=Planned)
         except msgspec.ValidationError:
             raise refused(path, "1 or damaged") from None
         if planned.checkpoint_format != FORMAT:
             raise refused(path, planned.checkpoint_format)
-        then = Path(planned.checkpoint)
-        return [places.read(self.checkpoint, then, split, watched) for split in planned.splits]
+        return planned
+
+
+def _spooled(splits: list[Split]) -> set[str]:
+    """The files of the checkpoint that splits name, as they are written."""
+    return {n for s in splits for n in (s.path, s.lines) if n and not Path(n).is_absolute()}
+
+
+def _end_of(split: Split) -> Split:
+    """As much of the last split of a file as whoever goes on behind it must know."""
+    return msgspec.structs.replace(split, lines="", names=(), kinds=None, final=False)
+
+
+def _still_there(splits: Iterable[Split]) -> list[Split]:
+    """Without files that were removed: such is one that is gone while others of its folder are
+    there. A folder that is away as a whole (a disk that is not mounted) comes back."""
+    splits = list(splits)
+    there = {split.name: Path(split.name).exists() for split in splits}
+    known = {Path(name).parent for name, exists in there.items() if exists}
+    return [s for s in splits if there[s.name] or Path(s.name).parent not in known]
 
 
 class _Piece(InputPartition):

@@ -80,7 +80,9 @@ class Tailer:
         self._read: dict[str, int] = {}  # bytes of each file that are planned; -1: all of it
         self._lines: dict[str, int] = {}
         self._seen: dict[str, int] = {}
-        last = {s.name: s for n in range(self._next) for s in self.feed.read(n, folders)}
+        last = {s.name: s for s in self.feed.ends(folders)}
+        for n in range(self.feed.first, self._next):
+            last |= {s.name: s for s in self.feed.read(n, folders)}
         for split in last.values():
             self._remember(split)
 
@@ -253,7 +255,9 @@ class Tailer:
         while done < len(ends):
             lines = min(piece, len(ends) - done, self.batch_events - found.events)
             end = int(ends[done + lines - 1])
-            found.splits.append(Split("jsonl", name, name, start + at, end - at, line))
+            found.splits.append(
+                Split("jsonl", name, name, start + at, end - at, line, events=lines)
+            )
             at, line, done = end, line + lines, done + lines
             found.events += lines
             found.read[name], found.lines[name] = start + at, line
@@ -271,6 +275,8 @@ class Tailer:
 
 def _lines_in(split: Split) -> int:
     """How many lines a split of a growing file holds."""
+    if split.events:
+        return split.events
     try:
         with Path(split.path).open("rb") as file:
             file.seek(split.start)

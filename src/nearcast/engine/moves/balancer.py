@@ -27,6 +27,8 @@ STATS = "stats"  # in an order: what shards shall write statistics for
 HOLDS_AFTER = 2  # batches from a decision to the first one in which its table holds
 NOTHING = "nothing"  # the kind of a decision to leave things as they are
 LOG = "balance.jsonl"  # in the folder of results: every decision, a line each
+_LOOKS = 200  # records of decisions that are kept
+_LINES = 10_000  # of the log of decisions
 _logger = logging.getLogger("nearcast.balance")
 
 
@@ -160,8 +162,15 @@ class Balancer:
         if not made:
             return
         log = out / LOG
-        reported = log.read_bytes().splitlines() if log.exists() else []
+        reported = log.read_bytes().splitlines()[-_LINES:] if log.exists() else []
         lines = [line for line in map(msgspec.json.decode, reported) if line["batch"] < batch]
         for path in made:
             lines += msgspec.json.decode(path.read_bytes(), type=Record).lines()
         write_atomic(log, msgspec.json.Encoder().encode_lines(lines))
+
+
+def forget_looks(checkpoint: Path) -> None:
+    """Remove the records of old decisions; the log in the folder of results has them still."""
+    folder = checkpoint / "balance"
+    for path in sorted(folder.glob("*.json"))[:-_LOOKS]:
+        path.unlink(missing_ok=True)

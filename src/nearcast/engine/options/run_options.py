@@ -140,6 +140,17 @@ class RunOptions:
         str,
         Option(values.Choice(("jsonl", "parquet")), "files of notifications", table="sink"),
     ] = "jsonl"
+    keep: Annotated[
+        str,
+        Option(
+            spans.Keep(),
+            "roll the files of batches into segments, and keep these so long (all: for ever), and "
+            "as long as a reader needs them",
+            table="sink",
+            ways=LIVE,
+            otherwise="a replay ends, and its results are yours; leave it out",
+        ),
+    ] = ""
     master: Annotated[str, Option(values.Text("URL"), "any Spark master")] = "local[*]"
     spark_conf: Annotated[
         dict[str, str],
@@ -182,6 +193,16 @@ class RunOptions:
             otherwise="a replay starts each batch when the one before is done; leave it out",
         ),
     ] = "0 seconds"
+    manifests: Annotated[
+        str,
+        Option(
+            values.Choice(("auto", "files", "spark")),
+            "who remembers from batch to batch which files hold the state of a shard: files of the "
+            "checkpoint, or Spark's own state; auto: what the checkpoint began with, and for a new "
+            "one files on a local master, else Spark",
+            table="state",
+        ),
+    ] = "auto"
     arena: Annotated[
         str,
         Option(

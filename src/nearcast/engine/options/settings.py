@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 from nearcast.engine.formats import FIELD, FORMAT, check_format
 from nearcast.engine.options.fitted import KeptWeights, digest_of
 from nearcast.engine.options.run_options import DEFAULTS, RunOptions, checked, suggest
-from nearcast.engine.options.spans import window_of
+from nearcast.engine.options.spans import ALL, AUTO, duration_ms, window_of
 from nearcast.kinds import Kind, kinds_of
 from nearcast.kinds.strategies import Strategy, choose
 from nearcast.model.errors import NearcastError
@@ -41,6 +42,7 @@ class Settings:
     order: str = "time"  # time: a replayed log; arrival: a live stream
     changes: str = "every"  # every, net
     format: str = "jsonl"  # jsonl, parquet
+    keep: str = ""  # how long segments of results are kept; empty: there are none
     lateness_ms: int = DEFAULTS["lateness_ms"]  # of ends, for late objects (arrival)
     balance: Balance = Balance()  # noqa: RUF009 -- frozen
     plan: dict[str, float] = field(default_factory=dict)  # parameters of plans, by name
@@ -54,6 +56,7 @@ class Settings:
     window: str = DEFAULTS["window"]  # sliding window of the run, for kinds that have one
     maxdist: float | None = None  # of scores, where a query does not say it
     idf: str = ""  # file of the fitted table, as an absolute path; empty: none
+    manifests: str = "spark"  # who remembers them between batches: files or spark
     arena: str = ""  # folder for the indexes, on each machine; empty: shared memory or /tmp
 
     def __post_init__(self) -> None:
@@ -157,6 +160,11 @@ class Settings:
         return self.lateness_ms if self.order == "arrival" else 0
 
     @property
+    def keep_ms(self) -> int:
+        """How long segments of results are kept; 0: for ever."""
+        return 0 if self.keep in ("", ALL) else duration_ms(self.keep)
+
+    @property
     def in_object_order(self) -> bool:
         """Whether matches of a batch are reported in the order of its objects.
 
@@ -199,11 +207,14 @@ class Settings:
 # Settings that are options as they stand.
 _OPTIONS = (
     "bounds", "shards", "strategies", "changes", "format", "warmup", "plan", "lateness_ms", "arena",
-    "plugins", "store", "window", "maxdist",
+    "plugins", "store", "window", "maxdist", "keep",
 )  # fmt: skip
 
 # What a checkpoint is bound to: its state means something else under other values.
-BOUND = ("space", "shards", "strategies", "order", "lateness_ms", "window", "maxdist", "idf")
+BOUND = (
+    "space", "shards", "strategies", "order", "lateness_ms", "window", "maxdist", "idf",
+    "manifests",
+)  # fmt: skip
 # What a run says to its kinds (`model.frame`).
 FRAME = ("window", "maxdist", "idf")
 
@@ -223,6 +234,18 @@ def _kinds_of_run(
 @lru_cache(maxsize=4)
 def _weights(path: str) -> Weights:
     return KeptWeights(Path(path)) if path else UNFITTED
+
+
+def manifests_of(wanted: str, local: bool, folder: Path) -> str:
+    """Who remembers the manifests of a checkpoint: as it began; a new one as it is `wanted`."""
+    path = folder / "settings.json"
+    then = None
+    if path.exists():
+        with suppress(ValueError, TypeError, KeyError):  # `check_bound` says what is wrong with it
+            then = json.loads(path.read_text())["manifests"]
+    if then is not None and wanted == AUTO:
+        return str(then)
+    return wanted if wanted != AUTO else "files" if local else "spark"
 
 
 def check_bound(settings: Settings, folder: Path) -> None:

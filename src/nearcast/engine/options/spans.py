@@ -89,3 +89,20 @@ class Retain(Value):
     def show(self, value: Any) -> str:
         """It depends on the way to run."""
         return "auto for replay, off for a live run" if value is None else str(value)
+
+
+class Keep(Value):
+    """How long results are kept."""
+
+    form = "DURATION|all"
+    sort = "a duration such as 7 days, or all"
+
+    def check(self, value: Any) -> str:
+        """A duration of at least a second, or the word; empty: they are never touched."""
+        if value not in ("", ALL) and duration_ms(value) < 1000:
+            raise ValueError(f"{brief(value)}: write at least 1s, or all")
+        return str(value)
+
+    def show(self, value: Any) -> str:
+        """What nothing stands for."""
+        return str(value) or "none: the files of each batch stay as they are"

@@ -156,3 +156,12 @@ def forget_temporary(out: Path) -> None:
     """Remove what failed attempts left; call it while no batch runs."""
     # Workers of a driver that was killed may still be at it for a moment.
     shutil.rmtree(out / TEMPORARY, ignore_errors=True)
+
+
+def forget_temporary_before(out: Path, batch: int) -> None:
+    """Remove what failed attempts at batches before that one left."""
+    folder = out / TEMPORARY
+    for path in folder.iterdir() if folder.is_dir() else ():
+        number = path.name[1:].partition("-")[0]
+        if number.isdigit() and int(number) < batch:
+            path.unlink(missing_ok=True)

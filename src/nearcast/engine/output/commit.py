@@ -18,7 +18,9 @@ from nearcast.engine.output.archiving import open_archive
 from nearcast.engine.output.batch_files import commit, explained
 from nearcast.engine.output.reports import BatchRecord, Reports
 from nearcast.engine.route.mail import Mail
+from nearcast.engine.shard.manifests import manifests_after
 from nearcast.engine.shard.report import Report, costs_of, parts_of
+from nearcast.engine.upkeep import Upkeep
 from nearcast.wire import told
 
 _REPEATED = 100  # batches that Spark may repeat; further back, someone restored an old checkpoint
@@ -39,6 +41,8 @@ class Sink:
         self.mail = Mail(Path(settings.mail)) if settings.mail else None
         self.on_batch = on_batch
         self._run = run_id(checkpoint)
+        self._remembers = settings.manifests == "files"
+        self._upkeep = Upkeep(settings, checkpoint, out, self._run)
         self._last = time.perf_counter()
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
@@ -55,6 +59,9 @@ class Sink:
             self.archive.merge()
         now = time.perf_counter()
         record = BatchRecord(batch, now - self._last, reports)
+        if self._remembers:  # a shard without events has said nothing
+            record.manifests = manifests_after(self.checkpoint, batch - 1)
+            record.manifests |= {r.shard: r.manifest for r in reports}
         self._last = now
         exports = [e for r in reports for e in r.exports]
         surveys = [s for r in reports for s in r.surveys]
@@ -72,6 +79,7 @@ class Sink:
             self.mail.clear(batch)
         if self.on_batch:
             self.on_batch(record)
+        self._upkeep.after(batch)
 
     def _show(self, batch: int, reports: list[Report]) -> None:
         """Make the results of a batch visible, all at once, and say so.

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from nearcast.engine.formats import check_format
 from nearcast.engine.moves.balancer import HOLDS_AFTER, Record
 from nearcast.engine.options.settings import Settings
+from nearcast.engine.output.totals import Totals
 from nearcast.engine.shard.report import Report
 from nearcast.routing import Load
 from nearcast.routing.balance import Balance, imbalance
 from nearcast.wire.durable import write_atomic
-
-_LOADS = ("objects", "controls", "examined", "lookups", "scanned", "seconds", "match_seconds")
 
 
 class BatchRecord(msgspec.Struct):
@@ -26,6 +25,7 @@ class BatchRecord(msgspec.Struct):
     batch: int
     seconds: float  # since the batch before it ended
     reports: list[Report]
+    manifests: dict[int, bytes] = {}  # of the shards, after the batch, where files remember them
 
     @property
     def events(self) -> int:
@@ -53,22 +53,63 @@ class Reports:
     def add(self, record: BatchRecord) -> None:
         """Keep a record; a repeated batch replaces its own."""
         lean = [
-            msgspec.structs.replace(r, exports=[], parts={}, files=dict.fromkeys(r.files, ""))
+            msgspec.structs.replace(
+                r, exports=[], parts={}, files=dict.fromkeys(r.files, ""), manifest=b""
+            )
             for r in record.reports
         ]
         data = msgspec.json.encode(msgspec.structs.replace(record, reports=lean))
-        write_atomic(self.folder / f"{record.batch:012d}.json", data)
+        write_atomic(self._path(record.batch), data)
+
+    def _path(self, batch: int) -> Path:
+        return self.folder / f"{batch:012d}.json"
+
+    def kept(self) -> list[int]:
+        """The batches whose records are kept, in order."""
+        try:
+            names = [path.name for path in self.folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        numbers = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+        return sorted(int(number) for number in numbers if number.isdigit())
 
     def count(self) -> int:
-        """How many there are."""
-        return len(list(self.folder.glob("*.json")))
+        """How many batches are done."""
+        return max([n + 1 for n in self.kept()], default=0)
 
     def all(self) -> list[BatchRecord]:
-        """All records, in order."""
-        if not self.folder.is_dir():
-            return []
-        files = sorted(p for p in self.folder.iterdir() if p.suffix == ".json")
-        return [msgspec.json.decode(p.read_bytes(), type=BatchRecord) for p in files]
+        """The records that are kept and in no sum, in order."""
+        first = self.folded().batches
+        return [self.read(n) for n in self.kept() if n >= first]
+
+    def read(self, batch: int) -> BatchRecord:
+        """The record of a batch."""
+        return msgspec.json.decode(self._path(batch).read_bytes(), type=BatchRecord)
+
+    def folded(self) -> Totals:
+        """The sums over all batches whose records need not be kept."""
+        path = self.folder / "totals"
+        if not path.exists():
+            return Totals()
+        values = msgspec.json.decode(path.read_bytes())
+        check_format(path, values)
+        return msgspec.convert(values, Totals, strict=False)  # JSON has no whole numbers as keys
+
+    def totals(self) -> Totals:
+        """The sums over all batches."""
+        return self.folded().add(self.all())
+
+    def fold(self, before: int) -> None:
+        """Add the records of batches before that one to the sums, and remove them."""
+        kept = self.kept()
+        totals = self.folded()
+        old = [n for n in kept if n < min(before, kept[-1])]
+        fresh = [n for n in old if n >= totals.batches]
+        if fresh:
+            totals.add(self.read(n) for n in fresh)
+            write_atomic(self.folder / "totals", msgspec.json.encode(totals))
+        for n in old:
+            self._path(n).unlink(missing_ok=True)
 
 
 def loads_by_batch(records: list[BatchRecord], kind: str) -> dict[int, list[float]]:
@@ -118,44 +159,37 @@ def summarise(
     settings: Settings,
     looks: Sequence[Record] = (),
     done: int = 0,
+    folded: Totals | None = None,
+    read_before: int | None = None,
 ) -> dict[str, Any]:
     """`summary.json` (docs/spec.md section 7), over all batches of a checkpoint.
 
-    `seconds`, and so the rate, are of this call: of the batches after the first `done`.
+    `seconds`, and so the rate, are of this call: of the batches after the first `done`. `folded`
+    are sums over batches before those of `records`; `read_before` are the events of the first
+    `done`, if that is known.
     """
-    events: Counter[str] = Counter()
-    reported: dict[str, Counter[str]] = {}
-    rejects = 0
-    refused: Counter[str] = Counter()
-    loads: dict[int, Counter[str]] = {}
-    for record in records:
-        for r in record.reports:
-            events.update(r.events)
-            rejects += r.rejects
-            refused.update(r.reject_kinds)
-            for name, n in r.notifications.items():
-                kind, _, event = name.partition(".")
-                reported.setdefault(kind, Counter())[event] += n
-            load = loads.setdefault(r.shard, Counter())
-            for name in _LOADS:
-                load[name] += getattr(r, name)
-            load["notifications"] += sum(r.notifications.values())
-            load["rebuilds"] += r.rebuilt
+    if read_before is None:
+        read_before = sum(record.events for record in records[:done])
+    sums = (folded or Totals()).add(records)
+    reported: dict[str, dict[str, int]] = {}
+    for name, n in sums.notifications.items():
+        kind, _, event = name.partition(".")
+        reported.setdefault(kind, {})[event] = n
     last = {r.shard: r for r in records[-1].reports} if records else {}
-    events.pop("reject", None)
-    valid = sum(events.values())
-    ran = sum(record.events for record in records[done:])
+    events = {op: n for op, n in sorted(sums.events.items()) if op != "reject"}
+    rejects, ran = sums.rejects, sums.read - read_before
+    total = sum(events.values()) + rejects
     return {
-        "events": {**dict(sorted(events.items())), "rejected": rejects, "total": valid + rejects},
+        "events": {**events, "rejected": rejects, "total": total},
         "notifications": {
             **{k: dict(sorted(v.items())) for k, v in sorted(reported.items())},
             "total": sum(sum(v.values()) for v in reported.values()),
         },
         "rejects": rejects,
-        "rejects_by_kind": dict(sorted(refused.items())),
+        "rejects_by_kind": dict(sorted(sums.reject_kinds.items())),
         "seconds": round(seconds, 3),
         "events_per_second": round(ran / seconds, 1) if seconds > 0 else None,
-        "batches": len(records),
+        "batches": sums.batches,
         "resumed_after_batches": done,
         "shards": [
             {
@@ -165,7 +199,7 @@ def summarise(
                 "state_bytes": last[shard].state_bytes if shard in last else 0,
                 "arena_bytes": last[shard].arena_bytes if shard in last else 0,
             }
-            for shard, load in sorted(loads.items())
+            for shard, load in sorted(sums.loads.items())
         ],
         "state_bytes": sum(r.state_bytes for r in last.values()),
         "arena_bytes": sum(r.arena_bytes for r in last.values()),

@@ -137,6 +137,7 @@ class Keeper:
         following = Manifest(
             token=uuid.uuid4().hex,
             base=manifest.base,
+            merged=manifest.merged,
             files=list(manifest.files),
             snapshot_bytes=manifest.snapshot_bytes,
             delta_bytes=manifest.delta_bytes,
@@ -155,6 +156,7 @@ class Keeper:
                 self._compact(batch, files, following, indexes)
             else:
                 following.files.append(files.write(batch, data))
+                files.merge(following, batch)
         files.forget(following, batch)
         report.state_bytes = following.snapshot_bytes + following.delta_bytes
         return following

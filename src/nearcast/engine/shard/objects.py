@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from nearcast.engine.formats import read_binary, write_binary
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.shard.events import Events, Ordered
+from nearcast.engine.shard.merging import merge
 from nearcast.engine.shard.state import StoredFiles
 from nearcast.index.arena import Memory, Storage
 from nearcast.model.errors import NearcastError
@@ -30,7 +32,7 @@ from nearcast.objects.archive import read
 from nearcast.objects.base import NOT_SEALED, STORED, ObjectStore, Slicing
 from nearcast.objects.tables import read_table
 from nearcast.routing import Router
-from nearcast.wire.tables import FOREVER, REJECTS, empty, from_bytes, numbers, to_bytes
+from nearcast.wire.tables import FOREVER, REJECTS, empty, from_bytes, join, numbers, to_bytes
 
 __all__ = [
     "Past", "archived_objects", "homes", "own_objects", "read_objects", "refused", "rejects",
@@ -39,7 +41,7 @@ __all__ = [
 
 SLICING = Slicing()
 _GRACE = 3  # batches that a file outlives its last use, so that late repeats find it
-_MOST_FILES = 128  # of what is not sealed
+_SWEPT = 10  # batches after which what a failed attempt left is removed
 
 
 def homes(pos: NDArray[np.int64], shards: int) -> NDArray[np.int64]:
@@ -194,12 +196,14 @@ class Past:
             following.rest.append(name)
             following.added_bytes += size
         grown = following.added_bytes > max(following.rest_bytes, 1 << 20)
-        grown |= len(following.rest) > _MOST_FILES
         # What is sealed is no longer in the rest.
         if fresh or self._anew or (grown and len(following.rest) > 1):
             unused += following.rest
             name, size = self._write(batch, self.store.snapshot(NOT_SEALED))
             following.rest, following.rest_bytes, following.added_bytes = [name], size, 0
+        elif replaced := merge(following.rest, partial(self._merge, batch)):
+            unused += replaced
+            self._sweep(following, batch, unused)
         following.unused += [(batch, name) for name in unused]
         self._forget(following, batch)
         return following
@@ -211,8 +215,21 @@ class Past:
                 (self.folder / name).unlink(missing_ok=True)
         files.unused = [entry for entry in files.unused if entry[0] > batch - _GRACE]
 
-    def _write(self, batch: int, table: pa.RecordBatch) -> tuple[str, int]:
-        name, data = f"{batch:012d}-{uuid.uuid4().hex[:12]}.bin", to_bytes(table)
+    def _merge(self, batch: int, names: list[str], end: str) -> str:
+        """Write one file of what several hold; its name."""
+        return self._write(batch, join([self._read(name) for name in names], STORED), end)[0]
+
+    def _sweep(self, files: StoredFiles, batch: int, unused: list[str]) -> None:
+        """Remove what attempts left that failed."""
+        waiting = (name for _, name in files.unused)
+        known = {*files.slices.values(), *files.rest, *unused, *waiting}
+        for path in self.folder.iterdir():
+            name = path.name.lstrip(".")
+            if name not in known and int(name[:12]) < batch - _SWEPT:
+                path.unlink(missing_ok=True)
+
+    def _write(self, batch: int, table: pa.RecordBatch, end: str = ".bin") -> tuple[str, int]:
+        name, data = f"{batch:012d}-{uuid.uuid4().hex[:12]}{end}", to_bytes(table)
         write_binary(self.folder / name, "objects", data)
         return name, len(data)
 

@@ -44,6 +44,7 @@ class Report(msgspec.Struct):
     archived: list[ArchivePart] = []  # files for the archive
     answers: str = ""  # the file with its parts of answers, relative to the checkpoint
     firsts: str = ""  # and that with its parts of first results
+    manifest: bytes = b""  # the shard's from now on, where files remember it
     costs: dict[str, list[float]] = {}  # by kind: added to C(w) of each shard, less taken away
     reach: dict[str, int] = {}  # by kind that keeps objects: how far back its subscriptions look
     parts: dict[str, list[str]] = {}  # by kind not in use yet: the files of its part of the window

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from nearcast.engine.formats import FORMAT, read_binary, refused, write_binary
+from nearcast.engine.shard.merging import is_merged, merge
 from nearcast.index import LocalIndex
 from nearcast.model.errors import NearcastError
 from nearcast.wire.tables import NEVER, from_bytes, to_bytes
@@ -29,6 +30,11 @@ class Delta(msgspec.Struct):
     drops: list[int]  # slots
     controls: memoryview
     results: memoryview
+
+
+_RAWS = list[msgspec.Raw]
+_ONE = msgspec.msgpack.Decoder(dict[str, Delta])
+_DECODER = msgspec.msgpack.Decoder(list[dict[str, Delta]])
 
 
 class StoredFiles(msgspec.Struct):
@@ -49,6 +55,7 @@ class Manifest(msgspec.Struct):
     format: int = FORMAT
     token: str = ""
     base: int = -1  # batch of the snapshot
+    merged: int = -1  # batch that merged deltas last
     files: list[str] = []
     snapshot_bytes: int = 0
     delta_bytes: int = 0
@@ -91,16 +98,35 @@ class StateFiles:
                     f"the checkpoint lacks {self.folder / name}, which its state refers to; "
                     "restore the whole checkpoint folder, or start a new one"
                 ) from error
-            for kind, delta in msgspec.msgpack.decode(data, type=dict[str, Delta]).items():
-                apply_delta(indexes[kind], delta)
+            for deltas in _DECODER.decode(data) if is_merged(name) else [_ONE.decode(data)]:
+                for kind, delta in deltas.items():
+                    apply_delta(indexes[kind], delta)
+
+    def merge(self, manifest: Manifest, batch: int) -> None:
+        """Merge deltas where they are many."""
+
+        def write(names: list[str], end: str) -> str:
+            parts: list[msgspec.Raw] = []
+            for name in names:
+                data = read_binary(self.folder / name, "state")
+                whole = is_merged(name)
+                parts += msgspec.msgpack.decode(data, type=_RAWS) if whole else [msgspec.Raw(data)]
+            merged = f"{batch:012d}-{uuid.uuid4().hex[:12]}{end}"
+            write_binary(self.folder / merged, "state", msgspec.msgpack.encode(parts))
+            return merged
+
+        if merge(manifest.files, write):
+            manifest.merged = batch
 
     def forget(self, manifest: Manifest, batch: int) -> None:
         """Remove files that neither this batch nor a repeat of a recent one can need."""
-        if batch - manifest.base != _GRACE or not self.folder.is_dir():
+        settled = max(manifest.base, manifest.merged)
+        if batch - settled != _GRACE or not self.folder.is_dir():
             return
+        known = set(manifest.files)
         for path in self.folder.iterdir():
             name = path.name.lstrip(".")
-            if name not in manifest.files and int(name[:12]) < manifest.base:
+            if name not in known and int(name[:12]) < settled:
                 path.unlink(missing_ok=True)
 
 

@@ -1,7 +1,7 @@
 """`python -m nearcast.engine.spark.class_archive FILE`: classes for `engine.spark.jvm`, by a run.
 
 A JVM with that option writes the classes that it has loaded when it ends. So this process runs one
-batch of the same shape as every run (feed, route step, stateful step, sink), with steps that do
+batch of the same shape as every run (feed, route step, shard step, sink), with steps that do
 nothing: no kernel is compiled for it.
 """
 
@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.spark import session as sessions
@@ -26,19 +24,9 @@ from nearcast.engine.spark.query import stream
 from nearcast.wire.split import Split
 
 
-class _Idle(StatefulProcessor):
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        self.state = handle.getValueState("manifest", "value binary")
-
-    def handleInputRows(  # noqa: N802 -- Spark's name
-        self, key: Any, rows: Iterator[pd.DataFrame], _timers: Any
-    ) -> Iterator[pd.DataFrame]:
-        held = self.state.get()
-        self.state.update((b"" if held is None else bytes(held[0]),))
-        yield pd.DataFrame({"shard": [key[0]], "report": [b"".join(b"" for _ in rows)]})
-
-    def close(self) -> None:
-        pass
+def _idle(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_pydict({"shard": batch.column(0), "report": batch.column(1)})
 
 
 def _route(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -65,7 +53,7 @@ def make(target: Path) -> None:
             for batch in range(2):
                 Feed(folder).add(batch, [Split("reject", "", "")])
             spark = sessions.create("local[1]", extra=extra)
-            query = stream(spark, folder, _route, _Idle(), _collect, shards=1)
+            query = stream(spark, folder, _route, _idle, _collect, shards=1)
             query.processAllAvailable()
             query.stop()
             gateway: Any = spark.sparkContext._gateway

@@ -30,25 +30,29 @@ def stream(
     spark: SparkSession,
     checkpoint: Path,
     route: Callable[[Batches], Batches],
-    processor: StatefulProcessor,
+    shard: StatefulProcessor | Callable[[Batches], Batches],
     sink: Callable[[DataFrame, int], None],
     *,
     shards: int,
     trigger: str = "0 seconds",
     events: DataFrame | None = None,
 ) -> StreamingQuery:
-    """Start the query over `events`, or over the feed of the checkpoint."""
+    """Start the query over `events`, or over the feed of the checkpoint.
+
+    `shard` is the shard step: with Spark's own state, or a function that needs none of it.
+    """
     here = checkpoint.resolve()
     spark.conf.set("spark.sql.shuffle.partitions", str(shards))
     if events is None:
         spark.dataSource.register(FeedSource)
         reader = spark.readStream.format(FeedSource.name()).schema(SCHEMA)
         events = reader.option("checkpoint", str(here)).load()
-    reports = (
-        events.mapInArrow(route, ENVELOPES)
-        .groupBy("shard")
-        .transformWithStateInPandas(processor, REPORTS, "append", "none")
-    )
+    envelopes = events.mapInArrow(route, ENVELOPES)
+    if isinstance(shard, StatefulProcessor):
+        by_shard = envelopes.groupBy("shard")
+        reports = by_shard.transformWithStateInPandas(shard, REPORTS, "append", "none")
+    else:
+        reports = envelopes.repartition(shards, "shard").mapInArrow(shard, REPORTS)
     return (
         reports.writeStream.foreachBatch(sink)
         .option("checkpointLocation", str(here / "spark"))
