@@ -43,10 +43,10 @@ class LiveRun:
         """Forget all but what is on the disk, and begin again."""
         if self._tailer is not None:
             self._tailer.stop()
-        kinds, first = self.settings.kinds_to_find, self.settings.begins_with
+        kinds = self.settings.kinds_to_find
         self._tailer = Tailer(
             [self.inbox], self.run.checkpoint, self._batch_events, self._splits,
-            kinds=kinds, first=first,
+            kinds=kinds,
         )  # fmt: skip
         # Spark's own log: a batch whose sink did not return comes again.
         noted = self.folder / "committed"
