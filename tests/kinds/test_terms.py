@@ -194,7 +194,16 @@ def test_old_objects_are_not_seen_again(order: Order) -> None:
 @pytest.mark.parametrize("format_", ["jsonl", "parquet"])
 @pytest.mark.parametrize(
     "strategy",
-    ["hash+tables", "random+tables", "hash+groups", "random+groups", "random+scan", "broadcast"],
+    [
+        "hash+tables",
+        "random+tables",
+        "hash+groups",
+        "random+groups",
+        "hash+cheapest",
+        "random+cheapest",
+        "random+scan",
+        "broadcast",
+    ],
 )
 def test_a_run_with_crashes_reports_what_the_oracle_does(
     tmp_path: Path, memory: Path, strategy: str, format_: str, order: str

@@ -223,7 +223,8 @@ def test_those_who_wait_join_when_they_are_half_as_many() -> None:
     assert made[theirs].tolist() == [True, False, False]
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("index", ["groups", "cheapest"])
+@settings(max_examples=20, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.sampled_from(["time", "arrival"]),
@@ -231,7 +232,7 @@ def test_those_who_wait_join_when_they_are_half_as_many() -> None:
     st.booleans(),
 )
 def test_groups_report_what_the_definition_says(
-    seed: int, order: Order, step: int, late: bool
+    index: str, seed: int, order: Order, step: int, late: bool
 ) -> None:
     """Any cuts; late objects; windows of which moments hit the edges."""
     rng = Random(seed)
@@ -247,7 +248,7 @@ def test_groups_report_what_the_definition_says(
         log.sort(key=lambda e: (e["time"], e["op"] == "publish"))
     cuts = range(1, len(log), step)
     right = replay(log, PLANE, order).notifications
-    found = run_index("groups", log, TERMS, PLANE, cuts, order)
+    found = run_index(index, log, TERMS, PLANE, cuts, order)
     assert sorted(map(as_text, found)) == sorted(map(as_text, right))
     for n in range(8):  # each in its order
         told, true = ([e["time"] for e in some if e["id"] == f"s{n}"] for some in (found, right))

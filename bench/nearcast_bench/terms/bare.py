@@ -146,13 +146,13 @@ def _check(
             slot, moment = int(piece.slot[n]), int(piece.time[n])
             start = int(piece.name_starts[n])
             text = piece.names[start : start + int(piece.name_lengths[n])].tobytes()
-            if json.loads(text) != _right(load, int(which[slot]), moment, kept):
+            if json.loads(text) != right_words(load, int(which[slot]), moment, kept):
                 raise NearcastError(f"bench terms: wrong words at {moment} for s{which[slot]}")
             done += 1
     return done
 
 
-def _right(load: Load, number: int, moment: int, kept: list[Posts]) -> list[list[str | int]]:
+def right_words(load: Load, number: int, moment: int, kept: list[Posts]) -> list[list[str | int]]:
     """What subscription `number` reports at a moment."""
     west, south, east, north = load.boxes[number].tolist()
     counts: Counter[int] = Counter()

@@ -11,7 +11,7 @@ from nearcast_bench.common.flags import Flags, given
 from nearcast_bench.terms.bare import run_bare
 from nearcast_bench.terms.stream import Load
 
-INDEXES = ("tables", "groups")
+INDEXES = ("tables", "groups", "cheapest")
 
 
 def add_flags(parser: argparse.ArgumentParser) -> Flags:

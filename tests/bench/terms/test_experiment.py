@@ -25,6 +25,6 @@ def test_all_moments_are_reported_and_right(index: str) -> None:
 
 
 def test_a_wrong_list_is_no_timing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bare, "_right", lambda *_: [["never", 1]])
+    monkeypatch.setattr(bare, "right_words", lambda *_: [["never", 1]])
     with pytest.raises(NearcastError, match="wrong words"):
         list(bare.run_bare(TINY, "tables", 1, 300, lambda _: None))

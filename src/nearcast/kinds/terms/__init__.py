@@ -13,6 +13,7 @@ from nearcast.kernels.slots import REGION_CODE
 from nearcast.kinds.base import Event, Examples, Kind, MakeIndex, Needs
 from nearcast.kinds.regions import region_columns
 from nearcast.kinds.terms.answers import MostHeldWords
+from nearcast.kinds.terms.cheapest import Cheapest
 from nearcast.kinds.terms.definition import MostHeld
 from nearcast.kinds.terms.examples import EXAMPLES
 from nearcast.kinds.terms.firsts import CountedLater
@@ -59,20 +60,23 @@ class Terms(Kind):
     firsts = CountedLater()
     routers: ClassVar[dict[str, str]] = {
         "broadcast": "scan",
-        "hash": "tables",
-        "random": "tables",
+        "hash": "cheapest",
+        "random": "cheapest",
     }
-    default = "hash+tables"
-    reason = "nothing is done for an object, and a moment reads what it counts"
+    default = "hash+cheapest"
+    reason = (
+        "reckons per group what costs less: 90 ns per object that a moment counts, or 400 ns per "
+        "table that an object changes; 1.71 s where tables took 1.73 and groups 1.86 (bench terms)"
+    )
     examples: ClassVar[Examples] = EXAMPLES
 
     def index_classes(self) -> list[type[LocalIndex]]:
         """The scan, and what only this kind has."""
-        return [Scan, Tables, Groups]
+        return [Scan, Tables, Groups, Cheapest]
 
     def index(self, name: str) -> MakeIndex:
         """What makes the index of that name."""
-        own = {index.name: index for index in (Tables, Groups)}
+        own = {index.name: index for index in (Tables, Groups, Cheapest)}
         return own[name] if name in own else super().index(name)
 
     def compile(self, query: Any, space: Space) -> tuple[int, tuple[Any, ...]]:

@@ -257,8 +257,8 @@ class Groups(Tables):
         """Groups first take in and let go who begins and ends; then moments pass."""
         ranks = self._ranks(objects)
         self._batch_ranks = int(ranks[0])
-        self._regroup()
         self._arrived = self._arrivals(objects, ranks)
+        self._regroup()
         self._leaving = self._leavers(now)
         yield from super().matching(objects, clock, now, net, in_order)
         alive = np.flatnonzero(self._groups.rows[:, st.ALIVE])
@@ -284,7 +284,7 @@ class Groups(Tables):
         self._shared[new, _KNOWN] = 1
 
     def _arrivals(self, o: ObjectColumns, ranks: Longs) -> st.Some:
-        if len(ranks) == 1 or not self._groups.rows[:, st.ALIVE].any():
+        if len(ranks) == 1:
             return _no_objects()
         x = o.x[o.order]
         sort = np.argsort(x)
