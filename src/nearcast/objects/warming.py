@@ -22,6 +22,7 @@ from nearcast.objects.base import (
 __all__ = ["warm"]
 
 _N = 1500  # objects: enough for a tree with tables
+_MANY = 64  # queries
 _WORD = word_hash("word")
 
 
@@ -43,11 +44,29 @@ def warm(name: str) -> None:
     found = store.within(common, regions, np.zeros(1, np.int64))
     store.nearest(common, centres)
     store.best(common, centres, wishes)
+    store.best(*_many_times(common, centres, wishes))
     for k in (0, 1):
         store.word_counts(common, regions, np.full(1, k), none, np.empty(0, np.uint64))
     store.rows(found.handles)
     store.fields(found.handles)
     store.snapshot(NOT_SEALED)
+
+
+def _many_times(q: Queries, c: Centres, w: Wishes) -> tuple[Queries, Centres, Wishes]:
+    """So many that a store may search for all of them in another way."""
+    n = _MANY
+    none = np.zeros(n + 1, np.int64), np.empty(0, np.uint64)
+    return (
+        Queries(
+            q.after.repeat(n), q.until.repeat(n), q.before_rank.repeat(n), *none, *none,
+            q.conjunction.repeat(n),
+        ),
+        Centres(c.x.repeat(n), c.y.repeat(n), c.k.repeat(n)),
+        Wishes(
+            np.arange(n + 1), w.keywords.repeat(n), w.weights.repeat(n), w.alpha.repeat(n),
+            w.maxdist.repeat(n),
+        ),
+    )  # fmt: skip
 
 
 def _objects(first: int) -> Objects:

@@ -135,7 +135,8 @@ class TopIndex(PostedIndex):
                 self._offer(w, p, some, min(some + self._found_by.step, stop), counts)
             self._settle(w, p, counts)
         self._slots_meta[sl.CLOCK] += len(objects.order)
-        tops.meta[st.PASSED] = max(passed, now)
+        reached = int(clock[-1]) if len(clock) else NEVER
+        tops.meta[st.PASSED] = max(passed, now, reached)
         self.counted += counts
         work = Work(int(counts[st.EXAMINED]), int(counts[st.LOOKUPS]), int(counts[st.SCANNED]))
         return tops.changes(work)

@@ -13,7 +13,7 @@ from nearcast.index.tops.policy import Policy
 from nearcast.index.tops.store import TopStore
 from nearcast.kernels import slots as sl
 from nearcast.kernels.queries import Centres, Queries, Wishes
-from nearcast.kernels.ragged import gather
+from nearcast.kernels.ragged import frozen, gather
 from nearcast.model.frame import Frame
 from nearcast.model.space import Space
 from nearcast.wire.tables import FOREVER, NEVER
@@ -62,8 +62,7 @@ class Refill:
 
         They are deep enough not to run short in the period. Which slots see anything.
         """
-        ends = np.array([st.first_end(s, slot) for slot in slots.tolist()]) if begins else None
-        until = s.rows[slots, sl.END] if ends is None else ends
+        until = st.first_ends(s, frozen(slots)) if begins else s.rows[slots, sl.END]
         lives = np.asarray(s.half[slots, sl.FLAGS] & sl.LIVE != 0)
         if begins:
             lives &= until > s.rows[slots, sl.START]

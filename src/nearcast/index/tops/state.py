@@ -129,15 +129,17 @@ def sees_window(s: sl.Slots, slot: int, i: int, until: int) -> bool:
     return s.rows[slot, sl.START] < end and until < end
 
 
-@njit(lean=True)
-def first_end(s: sl.Slots, slot: int) -> int:
-    """The end that a slot of this batch was subscribed with."""
-    end = s.rows[slot, sl.END]
-    link = s.half[slot, sl.ENDS]
-    while link >= 0:
-        end = s.ends[link, 2]
-        link = s.ends[link, 3]
-    return end
+@njit
+def first_ends(s: sl.Slots, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The ends that slots of this batch were subscribed with."""
+    ends = np.empty(len(slots), np.int64)
+    for n in range(len(slots)):
+        ends[n] = s.rows[slots[n], sl.END]
+        link = s.half[slots[n], sl.ENDS]
+        while link >= 0:
+            ends[n] = s.ends[link, 2]
+            link = s.ends[link, 3]
+    return ends
 
 
 @njit

@@ -229,19 +229,20 @@ class TopStore:
         same id before.
         """
         order, slot, event, moment = (rows[:, c] for c in range(4))
+        if len(self._begun) == 0:
+            return np.argsort(order << 32 | slot, kind="stable")
         first = np.ones(len(rows), np.int64)
         when = np.zeros(len(rows), np.int64)
-        if len(self._begun):
-            born, slots, passed = self._begun.T
-            by_order = np.full(int(max(order.max(initial=0), born.max())) + 1, NEVER)
-            np.maximum.at(by_order, born, passed)
-            begun = np.zeros(int(slots.max()) + 1, np.int64)
-            begun[slots] = passed
-            begins = event & st.BEGIN != 0
-            early = (event & st.MOMENT != 0) & (moment < by_order[order])
-            first[begins | early] = 0
-            when[early] = 2 * moment[early]
-            when[begins] = 2 * begun[slot[begins]] - 1
+        born, slots, passed = self._begun.T
+        by_order = np.full(int(max(order.max(initial=0), born.max())) + 1, NEVER)
+        np.maximum.at(by_order, born, passed)
+        begun = np.zeros(int(slots.max()) + 1, np.int64)
+        begun[slots] = passed
+        begins = event & st.BEGIN != 0
+        early = (event & st.MOMENT != 0) & (moment < by_order[order])
+        first[begins | early] = 0
+        when[early] = 2 * moment[early]
+        when[begins] = 2 * begun[slot[begins]] - 1
         return np.lexsort((np.arange(len(rows)), slot, when, first, order))
 
     def close(self) -> None:

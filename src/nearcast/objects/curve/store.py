@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,21 @@ from nearcast.objects.curve.index import PARTS, CurveIndex, attach_index, build_
 from nearcast.objects.curve.many import Counts, add_up, count_each, joined_counts
 from nearcast.objects.curve.nearest import offer_rows
 from nearcast.objects.curve.order import hilbert_order
+from nearcast.objects.curve.weighted import Weighted, offer_weighted, weighted_rows
 from nearcast.objects.curve.within import rows_within
 from nearcast.objects.results import Best, most_held
 from nearcast.objects.searching import NOTHING_COUNTED, Counted, Rows, Searching, frozen_columns
+from nearcast.objects.sliced import ROW_BITS
 from nearcast.objects.slices import Slice
 
-__all__ = ["Curve"]
+__all__ = ["MANY", "Curve"]
 
 _Counts = tuple[NDArray[np.uint64], NDArray[np.int64], int]
 _NAMED = 512  # words of each slice that are added up first; more if many are wanted
 _FEW, _MANY = 1 << 10, 1 << 14  # rows from which on tables are worth a call for each query
 _BATCH = 16  # queries, from which on such calls would add up
+_ROWS_A_QUERY = 4096  # by score, from which on it is worth weighing all rows of a slice
+MANY = 32  # queries by score, at least, for that
 _MOST_OPEN = 4096  # words that are settled; if more are open, all rows are counted
 
 
@@ -37,6 +41,7 @@ class Curve(Searching):
     paper = "nearcast"
     about = "rows along a Hilbert curve, one list per word, tables of frequent words"
     parts = PARTS
+    _weights: Mapping[int, Weighted] = {}
     _room = Scratch(np.empty(0, np.uint32), np.empty(0, np.uint32))
 
     def _order(self, rows: Coded) -> NDArray[np.int64]:
@@ -66,10 +71,23 @@ class Curve(Searching):
         which: NDArray[np.int64],
         best: Best,
     ) -> int:
+        if len(wishes.alpha) and len(which) >= max(MANY, len(s.columns.at) // _ROWS_A_QUERY):
+            return offer_weighted(
+                self.space.code, s.columns, s.index, self._weighed(s, handle), handle, queries,
+                centres, wishes, which, s.limits, best,
+            )  # fmt: skip
         return offer_rows(
             self.space.code, s.columns, s.index, handle, queries, centres, wishes, which,
             s.limits, best,
         )  # fmt: skip
+
+    def _weighed(self, s: Slice, handle: int) -> Weighted:
+        """What the rows of a slice weigh; kept as long as the slice is attached."""
+        known = {h: w for h, w in self._weights.items() if h >> ROW_BITS in self._attached}
+        if handle not in known:
+            known[handle] = weighted_rows(self.space.code, s.columns, s.index)
+        self._weights = known
+        return known[handle]
 
     def word_counts(
         self,
