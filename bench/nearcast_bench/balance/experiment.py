@@ -105,6 +105,7 @@ class Running:
             space=Space.PLANAR,
             shards=setting.shards,
             strategies={"range": strategy},
+            only=("range",),  # else shards keep the window of kinds that perhaps are in use
             warmup=setting.stream.batch,
             balance=Balance.from_json({**setting.balance, "mode": mode}),
             arena=str(folder / "arena"),
