@@ -24,7 +24,8 @@ def events_of(path: Path) -> list[dict[str, Any]]:
 
 def test_the_promised_names() -> None:
     ps2stream = [f"ps2stream-{c}-q{q}" for c in ("us", "uk") for q in (1, 2, 3)]
-    assert list(GENERATORS) == ["place", "twitter", *ps2stream, "pipeline", "city"]
+    skype = ["skype-tweets", "skype-gn", "skype-yelp"]
+    assert list(GENERATORS) == ["place", "twitter", *ps2stream, *skype, "pipeline", "city"]
     for name, generator in GENERATORS.items():
         assert generator.name == name
         assert generator.description
@@ -74,6 +75,13 @@ def check(event: dict[str, Any]) -> str:
     assert set(event) <= {"op", "id", "time", "expires", "query", "owner", "meta"}
     assert isinstance(event.get("meta", {}), dict)
     query = event["query"]
+    if query["kind"] == "topk":
+        check_position(query["at"])
+        assert 1 <= len(set(query["keywords"])) == len(query["keywords"]) <= 5
+        assert 0 <= query["alpha"] <= 1
+        assert query["k"] == 20
+        assert query["maxdist"] > 1_000_000
+        return "topk"
     parse(query["where"])
     if query["kind"] == "range":
         return check_region(query["region"])
@@ -106,6 +114,7 @@ def test_every_event_has_the_shape_of_the_contract(name: str, tmp_path: Path) ->
         "pipeline": {"publish", "bbox"},
         "place": {"publish", "knn"},
         "twitter": {"publish", "knn"},
+        **{f"skype-{data}": {"publish", "topk"} for data in ("tweets", "gn", "yelp")},
     }
     assert seen == expected.get(name, {"publish", "unsubscribe", "bbox"})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,14 @@ import pytest
 from nearcast.kernels.slots import UNSUBSCRIBE
 from nearcast.kinds import KINDS
 from nearcast.model.space import Space
+from nearcast.model.standing import Needs
 from nearcast.wire.columns import decode_columns
-from nearcast.workload.corpora import TWEETS_UK
+from nearcast.wire.idf import Fitted
+from nearcast.workload.corpora import SKYPE_GN, TWEETS_UK
 from nearcast.workload.events import publish_events, subscribe_events
 from nearcast.workload.subscriptions import knn_subscriptions, range_subscriptions
-from nearcast.workload.tables import publish_rows, subscribe_rows, unsubscribe_rows
+from nearcast.workload.tables import publish_rows, subscribe_rows, top_rows, unsubscribe_rows
+from nearcast.workload.top_queries import farthest, fitted, top_subscriptions
 
 
 def plain(table: pa.RecordBatch, but: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -47,6 +51,25 @@ def test_objects_are_as_decoded(rng: np.random.Generator) -> None:
     events = publish_events(TWEETS_UK, objects, 0, times)
     read = decode_columns(events, Space.GEOGRAPHIC, KINDS).objects
     assert plain(made, ()) == plain(read, ())
+
+
+def test_subscriptions_with_scores_and_counts_are_as_decoded(rng: np.random.Generator) -> None:
+    queried = top_subscriptions(SKYPE_GN, 300, rng)
+    times, maxdist = np.arange(300), farthest(SKYPE_GN)
+    made = top_rows(SKYPE_GN, queried, 7, times, maxdist)
+    events = subscribe_events(SKYPE_GN, queried, 7, times, maxdist)
+    read = decode_columns(events, Space.GEOGRAPHIC, KINDS).subscribes["topk"]
+    assert made.schema == read.schema
+    assert plain(made, ("clock",)) == plain(read, ("clock",))
+    objects = SKYPE_GN.objects(200, rng)
+    posted = publish_rows(SKYPE_GN, objects, 0, times[:200], Needs.COUNTS)
+    events = publish_events(SKYPE_GN, objects, 0, times[:200])
+    decoded = decode_columns(events, Space.GEOGRAPHIC, KINDS, needs=Needs.COUNTS)
+    assert plain(posted, ()) == plain(decoded.objects, ())
+    same = fitted(SKYPE_GN, objects)
+    words = SKYPE_GN.words(objects.keywords).to_pylist()
+    known = Fitted(200, dict(Counter(words)))
+    assert [same.of(w) for w in ["nowhere", *words]] == [known.of(w) for w in ["nowhere", *words]]
 
 
 def test_an_end_keeps_what_was_asked_for(rng: np.random.Generator) -> None:

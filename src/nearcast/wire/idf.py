@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from nearcast.model.errors import Invalid, NearcastError
 from nearcast.model.frame import Idf
@@ -31,7 +32,7 @@ from nearcast.wire.kind import Kinds
 from nearcast.wire.tables import lists, numbers
 from nearcast.wire.words import hash_words
 
-__all__ = ["Fit", "Fitted", "read_fitted"]
+__all__ = ["Fit", "Fitted", "HashedTable", "read_fitted"]
 
 _PIECE = 1 << 25  # bytes of a log at a time
 _TEXTS = Needs.TEXTS
@@ -46,6 +47,25 @@ class _Line(msgspec.Struct, omit_defaults=True):
 _LINES = msgspec.json.Decoder(_Line)
 
 
+def _idf(objects: int, df: int) -> float:
+    """SPEC section 4."""
+    return math.log((objects + 1) / (df + 1)) + 1.0
+
+
+class HashedTable:
+    """A fitted table by hash of keyword alone, for workloads that have no texts."""
+
+    def __init__(self, objects: int, words: NDArray[np.uint64], df: NDArray[np.int64]) -> None:
+        order = np.argsort(words)
+        values = np.array([_idf(objects, int(n)) for n in df[order].tolist()], np.float64)
+        self.hashed = Idf(words[order], values, _idf(objects, 0))
+
+    def of(self, word: Any) -> float:
+        """The idf of a keyword, given as text or by its hash."""
+        known = hash_words([word]) if isinstance(word, str) else np.array([word], np.uint64)
+        return float(self.hashed.of_words(known)[0])
+
+
 class Fitted:
     """How frequent keywords are, and how much that makes them weigh."""
 
@@ -54,7 +74,7 @@ class Fitted:
 
     def value(self, df: int) -> float:
         """The idf of a keyword that so many objects hold (SPEC section 4)."""
-        return math.log((self.objects + 1) / (df + 1)) + 1.0
+        return _idf(self.objects, df)
 
     @cached_property
     def hashed(self) -> Idf:

@@ -12,6 +12,9 @@ from nearcast.workload.corpora import (
     CORPORA,
     PLACE,
     RANGE6,
+    SKYPE_GN,
+    SKYPE_TWEETS,
+    SKYPE_YELP,
     TWEETS_UK,
     TWEETS_US,
     TWITTER,
@@ -37,6 +40,7 @@ from nearcast.workload.subscriptions import (
     range_and_subscriptions,
     range_subscriptions,
 )
+from nearcast.workload.top_queries import top_subscriptions
 
 __all__ = [
     "AND",
@@ -47,6 +51,9 @@ __all__ = [
     "PLACE",
     "RANGE6",
     "SCHEMA",
+    "SKYPE_GN",
+    "SKYPE_TWEETS",
+    "SKYPE_YELP",
     "START_MS",
     "TWEETS_UK",
     "TWEETS_US",
@@ -64,6 +71,7 @@ __all__ = [
     "range_and_subscriptions",
     "range_subscriptions",
     "subscribe_events",
+    "top_subscriptions",
     "unsubscribe_events",
     "write_jsonl",
     "write_parquet",

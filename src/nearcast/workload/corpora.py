@@ -39,6 +39,29 @@ TWEETS_UK = Corpus(
     cardinality=58_000_000, seed=104, clusters=600, spread_m=5_000.0,
 )  # fmt: skip
 
+# Skype Table 3: messages, vocabulary, keywords of a message. The paper says nothing more of places
+# than where the data is from: geo-tagged tweets (the bounds are those of TWITTER), place names of
+# the USA, and reviews of businesses in a few cities, which are what YELP's centres are.
+SKYPE_TWEETS = Corpus(
+    name="skype-tweets", vocabulary=1_700_000, mean_keywords=9.0, bounds=_USA,
+    cardinality=12_700_000, seed=107,
+)  # fmt: skip
+
+SKYPE_GN = Corpus(
+    name="skype-gn", vocabulary=208_000, mean_keywords=7.0, bounds=_USA, cardinality=2_200_000,
+    seed=108, cluster_exponent=0.2, spread_m=30_000.0, background=0.4,
+)  # fmt: skip
+
+SKYPE_YELP = Corpus(
+    name="skype-yelp", vocabulary=85_000, mean_keywords=37.0, bounds=(-124.8, 24.5, 9.8, 57.0),
+    cardinality=1_600_000, seed=109, cluster_exponent=0.8, spread_m=12_000.0, background=0.0,
+    tiles=3,
+    centres=(
+        (-112.07, 33.45), (-115.14, 36.17), (-80.84, 35.23), (-79.99, 40.44), (-73.57, 45.50),
+        (-89.40, 43.07), (-3.19, 55.95), (8.40, 49.01), (-88.21, 40.11), (-80.52, 43.46),
+    ),
+)  # fmt: skip
+
 RANGE6 = Corpus(
     name="range6", vocabulary=50_000, mean_keywords=6.0, bounds=_USA, cardinality=200_000,
     seed=105, clusters=500,
@@ -83,6 +106,8 @@ CITY = Corpus(
     background=0.15, tiles=3, locality=0.4, names=_NAMES, centres=tuple(DISTRICTS.values()),
 )  # fmt: skip
 
-CORPORA = {
-    c.name: c for c in (PLACE, TWITTER, TWEETS_US, TWEETS_US_TOPICS, TWEETS_UK, RANGE6, CITY)
-}
+_ALL = (
+    PLACE, TWITTER, TWEETS_US, TWEETS_US_TOPICS, TWEETS_UK, SKYPE_TWEETS, SKYPE_GN, SKYPE_YELP,
+    RANGE6, CITY,
+)  # fmt: skip
+CORPORA = {c.name: c for c in _ALL}

@@ -58,7 +58,11 @@ def publish_events(corpus: Corpus, objects: Objects, first: int, times: Longs) -
 
 
 def subscribe_events(
-    corpus: Corpus, subscriptions: Subscriptions, first: int, times: Longs
+    corpus: Corpus,
+    subscriptions: Subscriptions,
+    first: int,
+    times: Longs,
+    maxdist: float | None = None,
 ) -> pa.RecordBatch:
     """Subscribe events ``s{first}``, ``s{first + 1}``, … at these times."""
     n = len(subscriptions)
@@ -67,7 +71,7 @@ def subscribe_events(
         op=_constant("subscribe", n),
         id=_numbered("s", np.arange(first, first + n)),
         time=pa.array(times),
-        query=queries(corpus, subscriptions),
+        query=queries(corpus, subscriptions, maxdist),
     )
 
 
@@ -79,9 +83,13 @@ def unsubscribe_events(numbers: Longs, times: Longs) -> pa.RecordBatch:
     )
 
 
-def queries(corpus: Corpus, subscriptions: Subscriptions) -> pa.StringArray:
-    """The query of each subscription as JSON text."""
+def queries(
+    corpus: Corpus, subscriptions: Subscriptions, maxdist: float | None = None
+) -> pa.StringArray:
+    """The query of each subscription as JSON text; `maxdist` is for those with alpha."""
     lists = _lists(subscriptions.offsets, corpus.words(subscriptions.keywords))
+    if subscriptions.alpha is not None:
+        return _top_queries(subscriptions, lists, maxdist)
     separators = pa.array([" AND ", " OR "]).take(pa.array(subscriptions.operator))
     where = pc.binary_join(lists, separators)
     if subscriptions.bbox is not None:
@@ -92,6 +100,20 @@ def queries(corpus: Corpus, subscriptions: Subscriptions) -> pa.StringArray:
         k = pa.array(subscriptions.k).cast(pa.string())
         head = ['{"kind":"knn","at":[', pc.binary_join(at, ","), '],"k":', k]
     return pc.binary_join_element_wise(*head, ',"where":"', where, '"}', "")
+
+
+def _top_queries(
+    subscriptions: Subscriptions, lists: pa.ListArray, maxdist: float | None
+) -> pa.StringArray:
+    at = points(subscriptions.lon, subscriptions.lat).cast(pa.list_(pa.string()))
+    own = "" if maxdist is None else f',"maxdist":{maxdist!r}'
+    return pc.binary_join_element_wise(
+        '{"kind":"topk","at":[', pc.binary_join(at, ","),
+        '],"k":', pa.array(subscriptions.k).cast(pa.string()),
+        ',"keywords":["', pc.binary_join(lists, '","'),
+        '"],"alpha":', pa.array(subscriptions.alpha).cast(pa.string()),
+        own + "}", "",
+    )  # fmt: skip
 
 
 def points(x: Floats, y: Floats) -> pa.ListArray:

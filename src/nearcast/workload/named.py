@@ -12,7 +12,17 @@ import pyarrow as pa
 
 from nearcast.workload.calibration import calibrated_sides
 from nearcast.workload.city import city
-from nearcast.workload.corpora import CITY, PLACE, RANGE6, TWEETS_UK, TWEETS_US, TWITTER
+from nearcast.workload.corpora import (
+    CITY,
+    PLACE,
+    RANGE6,
+    SKYPE_GN,
+    SKYPE_TWEETS,
+    SKYPE_YELP,
+    TWEETS_UK,
+    TWEETS_US,
+    TWITTER,
+)
 from nearcast.workload.corpus import Corpus
 from nearcast.workload.events import (
     START_MS,
@@ -29,6 +39,7 @@ from nearcast.workload.subscriptions import (
     knn_subscriptions,
     range_and_subscriptions,
 )
+from nearcast.workload.top_queries import farthest, top_subscriptions
 
 K_MAX = 10
 _CHUNK = 100_000
@@ -88,6 +99,7 @@ def _standing(
     objects: int,
     subscriptions: int,
     rng: np.random.Generator,
+    maxdist: float | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All subscriptions at the start, then objects 1 ms apart."""
     # Two streams of random numbers: the objects stay the same when the subscriptions change.
@@ -95,7 +107,7 @@ def _standing(
     for first in range(0, subscriptions, _CHUNK):
         n = min(_CHUNK, subscriptions - first)
         times = np.full(n, START_MS, dtype=np.int64)
-        yield subscribe_events(corpus, make(n, querying), first, times)
+        yield subscribe_events(corpus, make(n, querying), first, times, maxdist)
     for first in range(0, objects, _CHUNK):
         n = min(_CHUNK, objects - first)
         times = np.arange(START_MS + 1 + first, START_MS + 1 + first + n, dtype=np.int64)
@@ -109,6 +121,15 @@ def _knn(
         return knn_subscriptions(corpus, n, K_MAX, querying)
 
     return _standing(corpus, make, objects, subscriptions, rng)
+
+
+def _top(
+    corpus: Corpus, objects: int, subscriptions: int, rng: np.random.Generator
+) -> Iterator[pa.RecordBatch]:
+    def make(n: int, querying: np.random.Generator) -> Subscriptions:
+        return top_subscriptions(corpus, n, querying)
+
+    return _standing(corpus, make, objects, subscriptions, rng, farthest(corpus))
 
 
 def _pipeline(
@@ -137,6 +158,11 @@ def _ps2stream(country: str, corpus: Corpus, group: Group, what: str) -> Generat
     return Generator(name, description, corpus, 100_000, 100_000, partial(_mix, corpus, group))
 
 
+def _skype(corpus: Corpus, what: str) -> Generator:
+    description = f"Skype {what}: topk subscriptions (k 20, 1-5 words of a message), then messages"
+    return Generator(corpus.name, description, corpus, 100_000, 100_000, partial(_top, corpus))
+
+
 _GROUPS: tuple[tuple[Group, str], ...] = (
     ("Q1", "squares of 1-50 km, keywords as frequent as in the tweets"),
     ("Q2", "squares of 1-100 km, at least one infrequent keyword"),
@@ -162,6 +188,9 @@ _ALL = (
     ),
     *(_ps2stream("us", TWEETS_US, group, what) for group, what in _GROUPS),
     *(_ps2stream("uk", TWEETS_UK, group, what) for group, what in _GROUPS),
+    _skype(SKYPE_TWEETS, "TWEETS"),
+    _skype(SKYPE_GN, "GN"),
+    _skype(SKYPE_YELP, "YELP"),
     Generator(
         "pipeline",
         "range subscriptions (AND of 1-3 keywords, about one match an object), then objects",

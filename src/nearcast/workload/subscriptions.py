@@ -43,7 +43,8 @@ class Subscriptions:
 
     ``lon``, ``lat``: the centre. ``offsets``, ``keywords``: a list of distinct keyword ids each,
     joined by ``operator`` (AND or OR). A range subscription has a row of ``bbox`` float64[n, 4]
-    (minx, miny, maxx, maxy), a nearest-neighbour subscription has ``k`` int64[n].
+    (minx, miny, maxx, maxy), a nearest-neighbour subscription has ``k`` int64[n]; one for the
+    objects of highest score has ``alpha`` float64[n] besides, and its words are what it scores by.
     """
 
     lon: Floats
@@ -53,10 +54,13 @@ class Subscriptions:
     operator: npt.NDArray[np.uint8]
     bbox: Floats | None = None
     k: Longs | None = None
+    alpha: Floats | None = None
 
     def __post_init__(self) -> None:
         if (self.bbox is None) == (self.k is None):
             raise ValueError("subscriptions have either bbox (range) or k (nearest neighbours)")
+        if self.alpha is not None and self.k is None:
+            raise ValueError("subscriptions with alpha have k")
 
     def __len__(self) -> int:
         return len(self.lon)

@@ -17,10 +17,12 @@ from nearcast.kernels.program import TAG_OR
 from nearcast.kernels.ragged import places
 from nearcast.kernels.slots import CONJUNCTION, REPORTS, SUBSCRIBE, UNSUBSCRIBE
 from nearcast.model.region import BBOX
-from nearcast.wire.tables import OBJECTS, REGIONS, filled_up, list_column
+from nearcast.model.standing import Needs
+from nearcast.wire.carried import COUNT_COLUMNS, objects_with
+from nearcast.wire.tables import OBJECTS, REGIONS, TOPS, filled_up, list_column
 from nearcast.wire.words import hash_words
 from nearcast.workload.corpus import Corpus, Objects
-from nearcast.workload.ragged import Longs, offsets_of, rows_of
+from nearcast.workload.ragged import Longs, offsets_of, positions_of, rows_of
 from nearcast.workload.subscriptions import OR, Subscriptions
 
 _WORDS, _REALS = REGIONS.field("program").type, REGIONS.field("region").type
@@ -77,10 +79,40 @@ def unsubscribe_rows(subscribed: pa.RecordBatch, times: Longs) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays(columns, schema=REGIONS)
 
 
-def publish_rows(corpus: Corpus, objects: Objects, first: int, times: Longs) -> pa.RecordBatch:
-    """OBJECTS ``o{first}``, ``o{first + 1}``, … at these times."""
+def top_rows(
+    corpus: Corpus, queried: Subscriptions, first: int, times: Longs, maxdist: float
+) -> pa.RecordBatch:
+    """TOPS of subscriptions with alpha, as `subscribe_rows`."""
+    n = len(queried)
+    words = word_hashes(corpus)[queried.keywords]
+    given = {
+        "pos": pa.array(np.arange(n)),
+        "op": pa.array(np.full(n, SUBSCRIBE, np.uint8)),
+        "time": pa.array(times),
+        "flags": pa.array(np.full(n, REPORTS | CONJUNCTION, np.int32)),
+        "id": numbered("s", np.arange(first, first + n)),
+        "x": pa.array(queried.lon),
+        "y": pa.array(queried.lat),
+        "k": pa.array(queried.k),
+        "keywords": list_column(queried.offsets, words, TOPS.field("keywords").type),
+        "alpha": pa.array(queried.alpha),
+        "maxdist": pa.array(np.full(n, maxdist)),
+    }
+    return filled_up(pa.RecordBatch.from_pydict(given), TOPS)
+
+
+def publish_rows(
+    corpus: Corpus, objects: Objects, first: int, times: Longs, needs: Needs = Needs.NOTHING
+) -> pa.RecordBatch:
+    """OBJECTS ``o{first}``, ``o{first + 1}``, … at these times; perhaps with their counts."""
     words = word_hashes(corpus)[objects.keywords]
-    words = words[np.lexsort((words, rows_of(objects.offsets)))]  # ascending within each row
+    order = np.lexsort((words, rows_of(objects.offsets)))  # ascending within each row
+    words = words[order]
+    counted = []
+    if Needs.COUNTS in needs:  # each word once, as it was drawn
+        counts, firsts = np.ones(len(words), np.int32), positions_of(objects.offsets)[order]
+        for f, values in zip(COUNT_COLUMNS, (counts, firsts.astype(np.int32)), strict=True):
+            counted.append(list_column(objects.offsets, values, f.type))
     return pa.RecordBatch.from_arrays(
         [
             pa.array(np.arange(first, first + len(objects))),
@@ -90,8 +122,9 @@ def publish_rows(corpus: Corpus, objects: Objects, first: int, times: Longs) -> 
             pa.array(objects.lat),
             numbered("o", np.arange(first, first + len(objects))),
             list_column(objects.offsets, words, OBJECTS.field("words").type),
+            *counted,
         ],
-        schema=OBJECTS,
+        schema=objects_with(needs & Needs.COUNTS),
     )
 
 
