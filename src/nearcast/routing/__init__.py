@@ -23,7 +23,9 @@ copy of each subscription reports and none misses an object. `ROUTERS` is the re
 - `sstd`: subscriptions by place, objects by place, or by words where that costs less, each object
   to one shard (SSTD 4);
 - `sstd-quadtree`: by place, leaves of a quadtree (SSTD 7.1);
-- `sstd-text`: objects by words, subscriptions to every shard (SSTD 7.1).
+- `sstd-text`: objects by words, subscriptions to every shard (SSTD 7.1);
+- `skype-hash`: subscriptions for the best objects dealt by id (DSkype 7.3.1);
+- `skype-location`: the same dealt by place, one leaf of a kd-tree per shard (DSkype 7.3.2).
 
 The engine calls the methods of `routing.base.Router` and never looks at a router's class. They
 say who sees an object (`route`, `sees`), who reports a change (`reports`), what a plan needs and

@@ -16,6 +16,8 @@ from nearcast.routing.ps2stream.text_frequency import TextFrequency
 from nearcast.routing.ps2stream.text_hypergraph import TextHypergraph
 from nearcast.routing.ps2stream.text_metric import TextMetric
 from nearcast.routing.random import Random
+from nearcast.routing.skype.skype_hash import SkypeHash
+from nearcast.routing.skype.skype_location import SkypeLocation
 from nearcast.routing.sstd.router import Sstd
 from nearcast.routing.sstd.sstd_quadtree import SstdQuadtree
 from nearcast.routing.sstd.sstd_text import SstdText
@@ -26,6 +28,6 @@ from nearcast.routing.tornado.tornado_uniform import TornadoUniform
 _PS2STREAM = (Ps2Stream, TextFrequency, TextHypergraph, TextMetric, SpaceGrid, SpaceKd, SpaceR)
 _TORNADO = (Tornado, TornadoText, TornadoUniform)
 _SSTD = (Sstd, SstdQuadtree, SstdText)
-ROUTERS: dict[str, type[Router]] = {
-    r.name: r for r in (Broadcast, Hash, Random, Kop, Sop, DkmSks, *_PS2STREAM, *_TORNADO, *_SSTD)
-}
+_SKYPE = (SkypeHash, SkypeLocation)
+_OF_PAPERS = (Kop, Sop, DkmSks, *_PS2STREAM, *_TORNADO, *_SSTD, *_SKYPE)
+ROUTERS: dict[str, type[Router]] = {r.name: r for r in (Broadcast, Hash, Random, *_OF_PAPERS)}

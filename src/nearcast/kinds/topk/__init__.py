@@ -58,7 +58,9 @@ class Topk(Kind):
     frame_options = frozenset({"window", "maxdist", "idf"})
     keeps = True
     from_start = True
-    routers: ClassVar[dict[str, str]] = {"hash": "reach", "random": "reach", "broadcast": "reach"}
+    routers: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("hash", "random", "broadcast", "skype-hash", "skype-location"), "reach"
+    )
     default = "hash+reach"
     reason = "the only index that does not look at every subscription"
     examples: ClassVar[Examples] = EXAMPLES

@@ -1,0 +1,1 @@
+"""DSkype: subscriptions for the best objects, dealt by id, place, words or prefixes of them."""

@@ -1,0 +1,78 @@
+"""`skype-location`: subscriptions dealt by place (DSkype, section 7.3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from nearcast.index import LocalIndex
+from nearcast.model.space import Space
+from nearcast.routing.arrays import Arrays
+from nearcast.routing.base import Hashes, Placement, Router, Sample
+from nearcast.routing.hash import home_of
+from nearcast.routing.orders import TABLE, Leaving, Order, Plan, Slots
+from nearcast.routing.skype.kd_tree import KdTree, Reals, pack, shard_of, unpack
+from nearcast.routing.skype.spatial_partition import points, spatial_partition
+from nearcast.wire.tables import numbers
+
+
+class SkypeLocation(Router):
+    """One copy at the leaf of a kd-tree; objects to every shard, as any may be near enough.
+
+    Subscriptions that are near each other share a shard, so that its index can leave out more of
+    them at once. Before there is a plan an id's hash names the shard.
+    """
+
+    name = "skype-location"
+    paper = "DSkype (Wang et al.)"
+    about = "subscriptions dealt by place, one leaf of a kd-tree per shard; objects to every shard"
+    plans = True
+    plans_from = 50_000
+
+    def __init__(self, shards: int, table: bytes = b"") -> None:
+        super().__init__(shards, table)
+        self.tree: KdTree | None = unpack(table) if table else None
+
+    def survey(self, index: LocalIndex, now: int, settled: int, space: Space) -> Arrays:
+        """The places of all subscriptions."""
+        del now, space  # places say all
+        return dict(zip("xy", places_of(index, index.living(settled)), strict=True))
+
+    def join(self, surveys: list[Arrays], sample: Sample) -> Any:
+        """The places of all shards' subscriptions."""
+        del sample  # where objects are is asked for by the plan
+        return tuple(np.concatenate([s[name] for s in surveys]) for name in "xy")
+
+    def plan(self, sample: Sample, survey: Any, parameters: Mapping[str, float]) -> Plan:
+        """Algorithm 3."""
+        self.given(parameters)  # there are none
+        return Plan(pack(spatial_partition(points(*survey, sample.x, sample.y), self.shards)))
+
+    def table_at(self, plan: Plan, path: str) -> bytes:
+        """The tree itself: it is small."""
+        del path
+        return plan.data
+
+    def place(self, controls: pa.RecordBatch, id_hash: Hashes) -> Placement:
+        """One copy: by hash before a plan, then at the leaf of its place."""
+        n = controls.num_rows
+        if self.tree is None:
+            shards = home_of(id_hash, self.shards)
+        else:
+            shards = shard_of(self.tree, numbers(controls["x"]), numbers(controls["y"]))
+        return Placement(np.arange(n), shards, np.ones(n, bool))
+
+    def leaving(self, order: Order, shard: int, index: LocalIndex, slots: Slots) -> Leaving:
+        """What the tree of an order puts elsewhere."""
+        target = shard_of(unpack(order[TABLE]), *places_of(index, slots))
+        going = np.flatnonzero(target != shard)
+        return Leaving(slots[going], slots[going], target[going])
+
+
+def places_of(index: LocalIndex, slots: Slots) -> tuple[Reals, Reals]:
+    """Where subscriptions are."""
+    controls = index.rows(slots)[0]
+    return numbers(controls["x"]), numbers(controls["y"])
