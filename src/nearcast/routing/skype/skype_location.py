@@ -49,7 +49,8 @@ class SkypeLocation(Router):
     def plan(self, sample: Sample, survey: Any, parameters: Mapping[str, float]) -> Plan:
         """Algorithm 3."""
         self.given(parameters)  # there are none
-        return Plan(pack(spatial_partition(points(*survey, sample.x, sample.y), self.shards)))
+        x, y = survey
+        return Plan(pack(spatial_partition(points(x, y, sample.x, sample.y), self.shards)))
 
     def table_at(self, plan: Plan, path: str) -> bytes:
         """The tree itself: it is small."""
