@@ -2,6 +2,7 @@
 
 A number takes 4 bytes, a hash 8. The dictionary ascends, so that numbers are in the order of
 hashes. The words of an object stand in the order of their first use, which is then no column.
+How often an object holds a word takes a byte, because it is nearly always once.
 """
 
 from __future__ import annotations
@@ -17,9 +18,22 @@ from nearcast.kernels.ragged import frozen, gather
 from nearcast.model.jit import njit
 from nearcast.objects.base import Objects
 
-__all__ = ["RANK", "TIME", "Coded", "coded", "joined", "plain", "taken"]
+__all__ = [
+    "MANY",
+    "RANK",
+    "TIME",
+    "Coded",
+    "chained",
+    "coded",
+    "counts_of",
+    "in_bytes",
+    "joined",
+    "plain",
+    "taken",
+]
 
 TIME, RANK = 0, 1  # columns of `when`
+MANY = 255  # in `tf`: look into `many`
 _FREE = np.uint64(0)  # no hash of a word
 _TWO = np.uint64(2)
 _FIRST_TABLE = 1 << 12
@@ -31,9 +45,11 @@ class Coded(NamedTuple):
 
     at: NDArray[np.float64]  # [n, 2]
     when: NDArray[np.int64]  # [n, 2]: time, rank
-    starts: NDArray[np.int64]  # [n + 1], of codes and counts
+    starts: NDArray[np.int64]  # [n + 1], of codes and tf
     codes: NDArray[np.uint32]  # places in `words`, in the order of first use
-    counts: NDArray[np.int32]
+    tf: NDArray[np.uint8]  # how often the object holds the word; MANY: in `many`
+    many_at: NDArray[np.int64]  # ascending places in `tf`
+    many: NDArray[np.int64]  # the counts there
     id_offsets: NDArray[np.int64]  # [n + 1]
     id_bytes: NDArray[np.uint8]
     words: NDArray[np.uint64]  # ascending: the dictionary
@@ -60,11 +76,26 @@ def coded(objects: Objects) -> Coded:
         np.column_stack([objects.time, objects.rank]),
         np.ascontiguousarray(objects.word_offsets),
         rank[numbers],
-        counts,
+        *in_bytes(counts),
         np.ascontiguousarray(objects.id_offsets),
         np.ascontiguousarray(objects.id_bytes),
         words[order],
     )
+
+
+def in_bytes(
+    counts: NDArray[np.int32],
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+    """(tf, many_at, many) of counts."""
+    many = np.flatnonzero(counts >= MANY)
+    return np.minimum(counts, MANY).astype(np.uint8), many, counts[many].astype(np.int64)
+
+
+def counts_of(some: Coded) -> NDArray[np.int32]:
+    """How often objects hold their words, parallel to the codes."""
+    counts = some.tf.astype(np.int32)
+    counts[some.many_at] = some.many
+    return counts
 
 
 @njit
@@ -75,9 +106,7 @@ def _encode(
     firsts: NDArray[np.int32],
 ) -> tuple[NDArray[np.uint32], NDArray[np.int32], NDArray[np.uint64]]:
     """(number of each word, its counts, distinct words), words of a row by first use."""
-    table = np.zeros(_FIRST_TABLE, np.uint64)
-    held = np.empty(_FIRST_TABLE, np.uint32)
-    distinct = np.empty(_FIRST_TABLE, np.uint64)
+    table = np.zeros((_FIRST_TABLE, 2), np.uint64)  # a word and its number
     n = 0
     numbers = np.empty(len(words), np.uint32)
     ordered = np.empty(len(words), np.int32)
@@ -87,46 +116,43 @@ def _encode(
             if i + _AHEAD < len(words):
                 ahead = (words[i + _AHEAD] >> _TWO) & np.uint64(len(table) - 1)
                 prefetch(table, np.int64(ahead))
-                prefetch(held, np.int64(ahead))
             at = _place(table, words[i])
-            if table[at] == _FREE:
+            if table[at, 0] == _FREE:
                 if 2 * n >= len(table):
-                    table, held, distinct = _larger(distinct, n)
+                    table = _larger(table)
                     at = _place(table, words[i])
-                table[at] = words[i]
-                held[at] = n
-                distinct[n] = words[i]
+                table[at, 0] = words[i]
+                table[at, 1] = n
                 n += 1
-            numbers[start + firsts[i]] = held[at]
+            numbers[start + firsts[i]] = table[at, 1]
             ordered[start + firsts[i]] = counts[i]
-    return numbers, ordered, distinct[:n].copy()
+    distinct = np.empty(n, np.uint64)
+    for at in range(len(table)):
+        if table[at, 0] != _FREE:
+            distinct[table[at, 1]] = table[at, 0]
+    return numbers, ordered, distinct
 
 
-@njit
+@njit(lean=True)
 def _place(table: NDArray[np.uint64], word: np.uint64) -> int:
     """Where a word is, or would be, in a table whose length is a power of two."""
     mask = np.uint64(len(table) - 1)
     at = (word >> _TWO) & mask  # a hash already: its two lowest bits are a tag
-    while table[at] != _FREE and table[at] != word:
+    while table[at, 0] != _FREE and table[at, 0] != word:
         at = (at + np.uint64(1)) & mask
     return np.int64(at)
 
 
 @njit
-def _larger(
-    distinct: NDArray[np.uint64], n: int
-) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.uint64]]:
-    """A table of four times the length with the same words, their numbers, and room for more."""
-    size = 4 * len(distinct)
-    table = np.zeros(size, np.uint64)
-    held = np.empty(size, np.uint32)
-    room = np.empty(size, np.uint64)
-    for i in range(n):
-        room[i] = distinct[i]
-        at = _place(table, distinct[i])
-        table[at] = distinct[i]
-        held[at] = i
-    return table, held, room
+def _larger(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A table of four times the length with the same words."""
+    found = np.zeros((4 * len(table), 2), np.uint64)
+    for i in range(len(table)):
+        if table[i, 0] != _FREE:
+            at = _place(found, table[i, 0])
+            found[at, 0] = table[i, 0]
+            found[at, 1] = table[i, 1]
+    return found
 
 
 def joined(parts: Sequence[Coded]) -> Coded:
@@ -135,23 +161,45 @@ def joined(parts: Sequence[Coded]) -> Coded:
         return parts[0]
     words = np.sort(np.concatenate([p.words for p in parts]), kind="stable")  # merges runs
     words = words[np.append(True, words[1:] != words[:-1])] if len(words) else words
-    codes = [np.searchsorted(words, p.words).astype(np.uint32)[p.codes] for p in parts]
+    begins = np.cumsum([0, *(len(p.codes) for p in parts)]).tolist()
+    codes = np.empty(begins[-1], np.uint32)
+    for p, begin, end in zip(parts, begins, begins[1:], strict=False):
+        np.take(_places(frozen(words), frozen(p.words)), p.codes, out=codes[begin:end], mode="clip")
     return Coded(
         np.concatenate([p.at for p in parts]),
         np.concatenate([p.when for p in parts]),
         chained([p.starts for p in parts]),
-        np.concatenate(codes),
-        np.concatenate([p.counts for p in parts]),
+        codes,
+        np.concatenate([p.tf for p in parts]),
+        np.concatenate([p.many_at + begin for p, begin in zip(parts, begins, strict=False)]),
+        np.concatenate([p.many for p in parts]),
         chained([p.id_offsets for p in parts]),
         np.concatenate([p.id_bytes for p in parts]),
         words,
     )
 
 
+@njit
+def _places(words: NDArray[np.uint64], some: NDArray[np.uint64]) -> NDArray[np.uint32]:
+    """Where some of the words are. Both ascend."""
+    out = np.empty(len(some), np.uint32)
+    at = 0
+    for i in range(len(some)):
+        while words[at] != some[i]:
+            at += 1
+        out[i] = at
+    return out
+
+
 def chained(offsets: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The offsets of ragged columns that are put one after the other."""
-    lengths = [np.diff(o) for o in offsets]
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(lengths))])
+    out = np.empty(sum(len(o) - 1 for o in offsets) + 1, np.int64)
+    out[0] = 0
+    n = 0
+    for o in offsets:
+        np.add(o[1:], out[n] - o[0], out=out[n + 1 : n + len(o)])
+        n += len(o) - 1
+    return out
 
 
 def taken(some: Coded, rows: NDArray[np.int64]) -> Coded:
@@ -166,25 +214,19 @@ def taken(some: Coded, rows: NDArray[np.int64]) -> Coded:
         used[codes] = True
         codes = (np.cumsum(used) - 1).astype(np.uint32)[codes]
         words = words[used]
+    if len(some.many):
+        counted = in_bytes(gather(counts_of(some), first, lengths)[1])
+    else:
+        counted = gather(some.tf, first, lengths)[1], some.many_at, some.many
     return Coded(
         some.at[rows],
         some.when[rows],
         starts,
         codes,
-        _counts_taken(some.counts, first, lengths, len(codes)),
+        *counted,
         *gather(some.id_bytes, some.id_offsets[:-1][rows], np.diff(some.id_offsets)[rows]),
         words,
     )
-
-
-def _counts_taken(
-    counts: NDArray[np.int32], first: NDArray[np.int64], lengths: NDArray[np.int64], total: int
-) -> NDArray[np.int32]:
-    """Runs of counts. Most objects hold each word once, and then there is nothing to look up."""
-    if len(counts) == 0 or counts.max() == 1:
-        return np.ones(total, np.int32)
-    taken_counts: NDArray[np.int32] = gather(counts, first, lengths)[1]
-    return taken_counts
 
 
 def plain(some: Coded) -> Objects:
@@ -197,7 +239,7 @@ def plain(some: Coded) -> Objects:
         np.ascontiguousarray(some.when[:, RANK]),
         np.asarray(some.starts),
         some.words[some.codes[order]],
-        some.counts[order],
+        counts_of(some)[order],
         firsts,
         np.asarray(some.id_offsets),
         np.asarray(some.id_bytes),

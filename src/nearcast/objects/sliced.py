@@ -106,18 +106,28 @@ class Sliced(ObjectStore):
 
     def _seal(self, over: list[Entry], late: list[Entry]) -> None:
         """Cut the objects of intervals that are over into slices."""
-        whole = self._read([*over, *late])
+        border = self._directory.border
+        parts, newer = [], []
+        for entry in (*over, *late):
+            rows = self._read([entry])
+            if entry.last_time >= border:  # few slices are of both sides
+                ended = rows[0].when[:, TIME] < border
+                newer.append(_some(rows, np.flatnonzero(~ended)))
+                rows = _some(rows, np.flatnonzero(ended))
+            parts.append(rows)
+        whole = _joined(parts)
+        del parts  # what comes needs the memory
         for entry in (*over, *late):
             self._drop(entry)
-        time = whole[0].when[:, TIME]
-        ended = time < self._directory.border
         by_rank = np.argsort(whole[0].when[:, RANK])
-        groups, rest = self._groups(time, by_rank[ended[by_rank]])
-        for rows in groups:
-            self._make(_some(whole, rows), SEALED)
-        for rows, state in ((rest, LATE), (np.flatnonzero(~ended), OPEN)):
-            if len(rows):
-                self._append(_some(whole, rows), state)
+        groups, rest = self._groups(whole[0].when[:, TIME], by_rank)
+        for rows_of in groups:
+            every = len(rows_of) == whole[0].size  # the usual case; they get an order anyway
+            self._make(whole if every else _some(whole, rows_of), SEALED)
+        if len(rest):
+            self._append(_some(whole, rest), LATE)
+        for piece in newer:
+            self._append(piece, OPEN)
 
     def _groups(
         self, time: NDArray[np.int64], rows: NDArray[np.int64]
@@ -178,15 +188,17 @@ class Sliced(ObjectStore):
             for piece in np.array_split(np.arange(whole[0].size), pieces):
                 self._make(_some(whole, piece), state)
             return
-        rows, fields = _some(whole, self._order(whole[0]))
+        coded_rows, fields = whole
+        order = self._order(coded_rows)
         d = self._directory
         number = d.next_number if number is None else number
         d.next_number = max(d.next_number, number + 1)
-        index = self._index(rows, state == SEALED)
-        size = sl.write(self.storage, number, rows, fields, self.idf, self.parts, index)
+        rows = sl.place(self.storage, number, coded_rows, order, self.idf)
+        sl.place_index(self.storage, number, self.parts, self._index(rows, state == SEALED))
+        has_fields = sl.place_fields(self.storage, number, fields_taken(fields, order))
+        size = sl.size(self.storage, number, self.parts)
         (t0, r0), (t1, r1) = rows.when.min(0).tolist(), rows.when.max(0).tolist()
-        has_fields = int(len(fields.text_bytes) + len(fields.keyword_bytes) > 0)
-        d.entries.append(Entry(number, state, rows.size, t0, t1, r0, r1, size, has_fields))
+        d.entries.append(Entry(number, state, rows.size, t0, t1, r0, r1, size, int(has_fields)))
 
     def _pieces(self, rows: Coded) -> int:
         """How many slices objects need: their words and bytes of ids are counted in 32 bits."""
@@ -212,8 +224,7 @@ class Sliced(ObjectStore):
 
     def _read(self, entries: Sequence[Entry]) -> Rows:
         """The objects of slices, in any order."""
-        rows = joined([sl.decoded(self._slice(e.number)) for e in entries])
-        return rows, fields_joined([self._fields_of(e) for e in entries])
+        return _joined([(sl.decoded(self._slice(e.number)), self._fields_of(e)) for e in entries])
 
     def _fields_of(self, entry: Entry) -> Fields:
         if not entry.has_fields:
@@ -283,6 +294,10 @@ class Sliced(ObjectStore):
 
 def _some(whole: Rows, rows: NDArray[np.int64]) -> Rows:
     return taken(whole[0], rows), fields_taken(whole[1], rows)
+
+
+def _joined(parts: Sequence[Rows]) -> Rows:
+    return joined([rows for rows, _ in parts]), fields_joined([fields for _, fields in parts])
 
 
 def _size_class(objects: int) -> int:

@@ -87,7 +87,8 @@ def read_table(table: pa.RecordBatch) -> tuple[Objects, Fields]:
 
 NO_ROWS = Coded(
     np.empty((0, 2)), np.empty((0, 2), np.int64), np.zeros(1, np.int64), np.empty(0, np.uint32),
-    np.empty(0, np.int32), np.zeros(1, np.int64), np.empty(0, np.uint8), np.empty(0, np.uint64),
+    np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(1, np.int64),
+    np.empty(0, np.uint8), np.empty(0, np.uint64),
 )  # fmt: skip
 
 
