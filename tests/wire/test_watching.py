@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,19 @@ def test_a_folder_that_goes_and_comes_back(tmp_path: Path) -> None:
         while watch.wait(0):
             pass
     watch.close()
+
+
+def test_a_forgotten_watch_gives_back_what_it_held(tmp_path: Path) -> None:
+    def held() -> set[str]:
+        gc.collect()
+        return {path.name for path in Path("/proc/self/fd").iterdir()}
+
+    before = held()
+    watches = [Watch([tmp_path]) for _ in range(3)]
+    assert len(held()) >= len(before) + 6  # a pipe each, at least
+    watches[0].close()
+    watches.clear()
+    assert held() == before
 
 
 def test_without_inotify_it_looks_often(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import ctypes
 import os
 import select
 import threading
-import time
+import weakref
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
@@ -56,6 +56,9 @@ class Watch:
         if inotify and self.folders and _libc() is not None:
             self._inotify = int(_libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
             self._add()
+        handles = [h for h in (self._woken, self._wake, self._inotify) if h >= 0]
+        # A machine has few of them (128 for inotify): who forgets a watch gives them back too.
+        self._give_back = weakref.finalize(self, _close_all, handles)
 
     @property
     def complete(self) -> bool:
@@ -103,10 +106,6 @@ class Watch:
                     os.read(handle, 1 << 16)
         return bool(ready)
 
-    def wait_until(self, moment: float) -> bool:
-        """The same, until a moment of `time.monotonic`."""
-        return self.wait(moment - time.monotonic())
-
     def _forget(self, events: bytes) -> None:
         """Forget watches that ended, so that `_add` begins them again."""
         at = 0
@@ -127,8 +126,11 @@ class Watch:
     def close(self) -> None:
         """Give back what the system holds for it. Nobody may wait meanwhile."""
         with self._lock:
-            for handle in (self._woken, self._wake, self._inotify):
-                if handle >= 0:
-                    os.close(handle)
+            self._give_back()
             self._woken = self._wake = self._inotify = -1
             self._watched.clear()
+
+
+def _close_all(handles: list[int]) -> None:
+    for handle in handles:
+        os.close(handle)
