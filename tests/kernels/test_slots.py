@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.wire.rows import control_row
 
 from nearcast.kernels import slots as sl
 from nearcast.kernels.bits import is_set
 from nearcast.kernels.hashing import hash_ids
-from nearcast.wire.tables import FOREVER, NEVER, REGIONS, control_columns, control_row, table_of
+from nearcast.wire.tables import FOREVER, NEVER, REGIONS, control_columns, table_of
 
 SUB, UNSUB, REPLACED, OBJECT = "subscribe", "unsubscribe", "replaced", "object"
 OPS = {SUB: sl.SUBSCRIBE, UNSUB: sl.UNSUBSCRIBE, REPLACED: sl.REPLACED}

@@ -14,12 +14,13 @@ from numba.core.dispatcher import Dispatcher
 from tests.objects.comparing import searches
 from tests.objects.making import Post, Query, objects_of
 
+from nearcast.engine.options.settings import Settings
+from nearcast.engine.spark.warm import load_store
 from nearcast.index.arena import Arena, Memory, Storage
 from nearcast.model.region import Bbox, Circle
 from nearcast.model.space import Space
 from nearcast.objects import STORES
 from nearcast.objects.base import NOT_SEALED, Slicing
-from nearcast.objects.warming import warm
 
 
 def compiled() -> dict[str, list[object]]:
@@ -33,7 +34,7 @@ def compiled() -> dict[str, list[object]]:
 
 def use_a_warm_store(name: str, memory: Path) -> None:
     """Fail if a store needs more kernels than its warm-up has loaded."""
-    warm(name)
+    load_store(Settings(store=name))
     before = compiled()
     assert sum(map(len, before.values())) > 8  # those that Python calls
     places: list[Storage] = [Memory(), Arena(memory / "run" / "arena")]

@@ -20,6 +20,7 @@ from nearcast.model.region import outer_boxes
 from nearcast.model.space import Space
 from nearcast.model.standing import Seen
 from nearcast.routing.grid import table as gt
+from nearcast.routing.grid.survey import survey_of
 from nearcast.routing.grid.table import GridTable, sealed
 from nearcast.testing.reading import read_event
 from nearcast.testing.strategies import event_logs
@@ -194,10 +195,15 @@ def by_row(pairs: gt.Pairs, rows: int) -> list[list[int]]:
     return found
 
 
+def places(table: GridTable, controls: pa.RecordBatch) -> gt.Pairs:
+    """(rows, shards): all copies of range subscriptions, in that order."""
+    return gt.place_rows(table, survey_of(controls, np.zeros(controls.num_rows, np.uint64)))
+
+
 def check_exact(plain: PlainTable, log: Log) -> None:
     """Every match reaches the shard that decides it, and that shard holds the subscription."""
     table = plain.compiled()
-    placed = by_row(gt.place(table, log.controls), len(log.queried))
+    placed = by_row(places(table, log.controls), len(log.queried))
     routed = by_row(gt.route(table, log.objects), len(log.published))
     offsets, held = lists(log.objects["words"], np.uint64)
     for s, queried in enumerate(log.queried):
@@ -213,8 +219,7 @@ def check_exact(plain: PlainTable, log: Log) -> None:
             hook = gt.held_posting_word(
                 table, words, 0, len(words), queried.conjunction, held, offsets[o], offsets[o + 1]
             )
-            at = np.array([event.x]), np.array([event.y])
-            [reports] = gt.decides(table, *at, np.array([hook], np.uint64)).tolist()
+            reports = gt.owner(table, event.x, event.y, np.uint64(hook))
             assert reports in sees
             own = [w for w in plain.hooks(queried.words, queried.conjunction) if w in log.words(o)]
             assert reports == plain.owner(event.x, event.y, min(own, default=ANY))

@@ -9,7 +9,13 @@ import numpy as np
 
 from nearcast.index.posting import UNIVERSAL
 from nearcast.routing.grid.table import GridTable
-from nearcast.routing.ps2stream.adjust.stats import CellObjects, CellStats, cell_objects
+from nearcast.routing.ps2stream.adjust.stats import (
+    CellObjects,
+    CellStats,
+    Costs,
+    cell_objects,
+    worker_load,
+)
 
 MASK = 2**64 - 1
 
@@ -186,3 +192,8 @@ def divide(
         cheaper = then[more] - now[more] < then[less] - now[less]
         parts[more if fits and cheaper else less].append(w)
     return [0 if w in parts[0] else 1 for w in range(len(held))]
+
+
+def worker_loads(stats: list[CellStats], costs: Costs) -> list[float]:
+    """The load of each shard."""
+    return [worker_load(s, costs) for s in stats]

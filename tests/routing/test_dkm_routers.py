@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.routing import dkm_twins as twins
 from tests.routing.dkm_twins import EVERYWHERE, Obj, Sub, sample_of, survey_of
+from tests.wire.rows import control_row
 
 from nearcast.model.errors import NearcastError
 from nearcast.routing.arrays import pack, unpack
@@ -20,7 +21,7 @@ from nearcast.routing.dkm.dkm_sks import DkmSks, subsets_wanted
 from nearcast.routing.dkm.kop import Kop
 from nearcast.routing.dkm.plan import PlannedRouter, table_of_plan
 from nearcast.routing.dkm.sop import Sop
-from nearcast.wire.tables import BALLS, control_row, table_of
+from nearcast.wire.tables import BALLS, table_of
 
 quick = settings(max_examples=25)
 

@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.routing.grid_twins import Log, PlainTable, check_exact, log_of, logs, near, tables
+from tests.routing.grid_twins import (
+    Log,
+    PlainTable,
+    check_exact,
+    log_of,
+    logs,
+    near,
+    places,
+    tables,
+)
 
 from nearcast.index.posting import UNIVERSAL
 from nearcast.kernels.hashing import word_hash
@@ -108,10 +117,9 @@ def test_a_copy_for_another_cell_does_not_report() -> None:
         ],
     )
     table = plain.compiled()
-    assert gt.place(table, log.controls)[1].tolist() == [0, 1]
+    assert places(table, log.controls)[1].tolist() == [0, 1]
     assert gt.route(table, log.objects)[1].tolist() == [0, 1]
-    at = np.array([1.5]), np.array([0.5])
-    assert gt.decides(table, *at, np.array([a], np.uint64)).tolist() == [1]
+    assert gt.owner(table, 1.5, 0.5, np.uint64(a)) == 1
     check_exact(plain, log)
 
 
@@ -123,7 +131,7 @@ def test_boxes_over_the_antimeridian_touch_both_ends() -> None:
         {"op": "publish", "id": f"o{x}", "time": 1, "at": [x, 0.5]} for x in (180, -180, 175, -175)
     ]
     log = log_of(Space.GEOGRAPHIC, events)
-    assert gt.place(plain.compiled(), log.controls)[1].tolist() == [0, 3]
+    assert places(plain.compiled(), log.controls)[1].tolist() == [0, 3]
     check_exact(plain, log)
 
 
@@ -135,7 +143,7 @@ def test_more_copies_than_rows(rows: int) -> None:
         [{"op": "subscribe", "id": f"s{i}", "time": 0, "query": query} for i in range(rows)],
     )
     plain = PlainTable((0, 0, 1, 1), [[3, 1], [0, 2]])
-    found = gt.place(plain.compiled(), log.controls)
+    found = places(plain.compiled(), log.controls)
     assert found[0].tolist() == [r for r in range(rows) for _ in range(4)]
     assert found[1].tolist() == [0, 1, 2, 3] * rows
     assert gt.route(plain.compiled(), log.objects)[0].tolist() == []

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from tests.routing.ps2stream_adjust_twins import worker_loads
 from tests.routing.test_gather import cases, cells_of
 
 from nearcast.routing.balance import Counts
@@ -21,7 +22,6 @@ from nearcast.routing.ps2stream.adjust.stats import (
     CellStats,
     Costs,
     cell_objects,
-    worker_loads,
 )
 from nearcast.routing.ps2stream.adjust.touched import copies_at, touched_by, touched_of
 from nearcast.routing.ps2stream.live import as_counted, fitted, loads_by, shard_parts

@@ -13,7 +13,6 @@ from tests.routing.tornado_twins import Costs, Rect
 from nearcast.routing.tornado.a_grid import cells_of
 from nearcast.routing.tornado.aggregates import (
     Aggregates,
-    add_costs,
     add_queries,
     band_of,
     new_aggregates,
@@ -45,15 +44,21 @@ def rects(partitions: NDArray[np.int32]) -> list[Rect]:
     return [(a, b, c, d) for a, b, c, d in partitions.tolist()]
 
 
+def add_costs(a: Aggregates, x: list[int], y: list[int], costs: list[int]) -> None:
+    """Objects in cells, each with its q_l."""
+    np.add.at(a.columns, x, costs)
+    np.add.at(a.rows, y, costs)
+    a.overall[0] += sum(costs)
+
+
 def aggregates_of(costs: Costs, ranges: list[Rect], partitions: list[Rect]) -> list[Aggregates]:
     """What evaluators know after one object in every cell, with the costs of the cells."""
     out = []
     for p in partitions:
         a = new_aggregates(len(costs))
         cells = sorted(twins.cells_in(p))
-        x = np.array([c[0] for c in cells], np.int32)
-        y = np.array([c[1] for c in cells], np.int32)
-        add_costs(a, x, y, np.array([costs[v][u] for u, v in cells], np.int64))
+        x, y = [c[0] for c in cells], [c[1] for c in cells]
+        add_costs(a, x, y, [costs[v][u] for u, v in cells])
         add_queries(a, np.array(p, np.int32), boxes(ranges), True)
         out.append(a)
     return out
@@ -87,8 +92,7 @@ def cases(draw: st.DrawFn) -> tuple[Costs, list[Rect], list[Rect]]:
 
 def test_the_example_of_figure_5() -> None:
     a = new_aggregates(6)
-    x, y = np.array([2, 4, 4], np.int32), np.array([3, 2, 4], np.int32)
-    add_costs(a, x, y, np.array([1, 2, 1], np.int64))
+    add_costs(a, [2, 4, 4], [3, 2, 4], [1, 2, 1])
     assert a.rows.tolist() == [0, 0, 2, 1, 1, 0]
     assert a.columns.tolist() == [0, 0, 1, 0, 3, 0]
     assert a.overall[0] == 4

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tests.routing.grid_twins import Log, check_exact, logs, plain_of
+from tests.routing.grid_twins import Log, check_exact, logs, places, plain_of
 
 from nearcast.kernels.hashing import hash_ids
 from nearcast.routing import Sample
@@ -57,7 +57,7 @@ def test_no_match_is_missed_or_told_twice(
     for events in (log, later):  # also for words and places that the plan has not seen
         check_exact(plain, events)
         placed = router.place(events.controls, ids_of(events))
-        rows, shards_of = gt.place(router.grid, events.controls)
+        rows, shards_of = places(router.grid, events.controls)
         assert placed.rows.tolist() == rows.tolist()
         assert placed.shards.tolist() == shards_of.tolist()
 
@@ -83,7 +83,7 @@ def test_routing_is_exact_after_any_decisions(log: Log, later: Log, data: st.Dat
             assert np.array_equal(cells_of(partitions_of(table.cells, 4), 6), table.cells)
     check_exact(plain_of(table), later)
     moved = Tornado(4, gt.pack(table)).place(later.controls, ids_of(later))
-    assert moved.shards.tolist() == gt.place(table, later.controls)[1].tolist()
+    assert moved.shards.tolist() == places(table, later.controls)[1].tolist()
 
 
 def test_there_are_no_partitions_before_a_plan() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.routing import tornado_twins as twins
-from tests.routing.grid_twins import Log, logs
+from tests.routing.grid_twins import Log, logs, places
 
 from nearcast.routing import Sample
 from nearcast.routing.grid import survey as sv
@@ -49,7 +49,7 @@ def pairs(found: gt.Pairs) -> list[tuple[int, int]]:
 def test_the_search_places_what_the_scan_places(log: Log, side: int, shards: int) -> None:
     table = tornado_table(sample_of(log), survey_of(log), BOUNDS, side, shards)
     found = place_by_search(table, *grid_of(table.cells), survey_of(log))
-    assert pairs(found) == pairs(gt.place(table, log.controls))
+    assert pairs(found) == pairs(places(table, log.controls))
 
 
 @quick
@@ -62,7 +62,7 @@ def test_the_search_places_by_shards_of_any_shape(
     cells = np.array(drawn, np.int32).reshape(side, side)
     table = space_table(sample_of(log), BOUNDS, cells)
     found = place_by_search(table, *grid_of(cells), survey_of(log))
-    assert pairs(found) == pairs(gt.place(table, log.controls))
+    assert pairs(found) == pairs(places(table, log.controls))
 
 
 @quick

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.wire.rows import control_row
 
 from nearcast.kernels.hashing import hash_ids
 from nearcast.wire.tables import (
@@ -22,7 +23,6 @@ from nearcast.wire.tables import (
     REGIONS,
     REJECTS,
     control_columns,
-    control_row,
     empty,
     filled_up,
     from_bytes,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.ragged import frozen
-from nearcast.kernels.slots import CONJUNCTION, REPLACED, REPORTS, SUBSCRIBE, Controls
 from nearcast.kernels.slots import FOREVER as FOREVER
+from nearcast.kernels.slots import REPLACED, REPORTS, SUBSCRIBE, Controls
 
 NEVER = -(2**62)  # earlier than any time
 LIMIT = 2**61  # times stay below it, so that no sum of two overflows
@@ -316,24 +316,6 @@ def filled_up(some: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
             dtype = field.type.to_pandas_dtype()
             columns.append(pa.array(np.full(n, usual.get(field.name, 0), dtype), field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def control_row(
-    *own: Any,
-    op: int,
-    id: bytes,
-    time: int,
-    pos: int = 0,
-    end: int = FOREVER,
-    bits: int = 0,
-    conjunction: bool = False,
-    tail: bytes = b"",
-    program: list[int] | None = None,
-    cover: list[int] | None = None,
-) -> tuple[Any, ...]:
-    """One row of CONTROLS, followed by the kind's `own` columns; `bits`: the kind's flags."""
-    flags = bits | REPORTS | (CONJUNCTION if conjunction else 0)
-    return (pos, op, time, end, NEVER, flags, id, tail, program or [], cover or [], *own)
 
 
 def table_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -44,7 +44,6 @@ __all__ = ["TopIndex"]
 
 _PART = 8  # of the window: no more of it than this part leaves in one period
 _LEAST = 512  # objects of a period, whatever the window is
-_STAMPS = 2**31 - 1
 
 
 class TopIndex(PostedIndex):

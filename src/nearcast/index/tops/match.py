@@ -39,7 +39,6 @@ from nearcast.wire.tables import ObjectColumns
 
 __all__ = [
     "COUNTS",
-    "Policies",
     "fill",
     "find_short",
     "last_needed",
@@ -49,9 +48,6 @@ __all__ = [
 ]
 
 _FAR, _NEAR = 24, 8  # candidates from prefetching memory to reading it
-
-Policies = tuple[NDArray[np.int32], NDArray[np.int32]]
-"""By k: more entries than `most` are cut to `depth`; the last of each is for all larger k."""
 
 
 @njit(lean=True, forceinline=True)

@@ -40,7 +40,7 @@ class GridRouter(Router):
 
     Before there is a plan a subscription goes to the shard that its id's hash names, and objects
     go to every shard. With one, every copy may report, and who does is decided match by match: two
-    copies may see the same object, and the one at `table.decides` reports it.
+    copies may see the same object, and the one at `table.owner` reports it.
     """
 
     by_id = False

@@ -17,7 +17,7 @@ from nearcast.kernels.hashing import mix64
 from nearcast.kernels.program import holds
 from nearcast.model.jit import njit
 from nearcast.routing import arrays
-from nearcast.routing.grid.survey import Numbers, Reals, RegionSurvey, Words, survey_of
+from nearcast.routing.grid.survey import Numbers, Reals, RegionSurvey, Words
 from nearcast.wire.tables import lists, numbers
 
 Pairs = tuple[Numbers, Numbers]
@@ -180,8 +180,10 @@ def held_posting_word(
     start: int,
     end: int,
 ) -> np.uint64:
-    """The smallest posting word that a matching object holds, for `decides`.
+    """The smallest posting word that a matching object holds; its `owner` reports.
 
+    An OR is posted under several words. A subscription under one word may also have a copy at the
+    shard for another cell, and that copy sees the object by another of the object's words.
     `held[start:end]`: the object's words, ascending. `words[first:stop]`: as in `posting_words`.
     """
     first, stop = posting_words(t, words, first, stop, conjunction)
@@ -320,25 +322,6 @@ def route_rows(t: GridTable, x: Reals, y: Reals, word_offsets: Numbers, words: W
         else:
             top = write_seen(rows, shards, top, row, seen)
     return rows[:top], shards[:top]
-
-
-@njit
-def decides(t: GridTable, x: Reals, y: Reals, word: Words) -> Numbers:
-    """`owner` over arrays: of the copies that see an object, the one that reports.
-
-    `word` is what `held_posting_word` finds. An OR is posted under several words. A subscription
-    under one word may also have a copy at the shard for another cell, and that copy sees the object
-    by another of the object's words.
-    """
-    out = np.empty(len(x), np.int64)
-    for i in range(len(x)):
-        out[i] = owner(t, x[i], y[i], word[i])
-    return out
-
-
-def place(table: GridTable, controls: pa.RecordBatch) -> Pairs:
-    """(rows, shards): all copies of range subscriptions, rows of CONTROLS, in that order."""
-    return place_rows(table, survey_of(controls, np.zeros(controls.num_rows, np.uint64)))
 
 
 def route(table: GridTable, objects: pa.RecordBatch) -> Pairs:

@@ -38,17 +38,6 @@ def new_aggregates(side: int) -> Aggregates:
 
 
 @njit(lean=True)
-def add_costs(
-    a: Aggregates, columns: NDArray[np.int32], rows: NDArray[np.int32], costs: Counts
-) -> None:
-    """Objects in cells (`columns`, `rows`), each with its q_l."""
-    for i in range(len(costs)):
-        a.columns[columns[i]] += costs[i]
-        a.rows[rows[i]] += costs[i]
-        a.overall[0] += costs[i]
-
-
-@njit(lean=True)
 def add_queries(
     a: Aggregates, partition: NDArray[np.int32], ranges: Ranges, registered: bool
 ) -> None:

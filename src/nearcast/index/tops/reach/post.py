@@ -41,7 +41,6 @@ _METRES = 3.0  # of a coordinate on the globe
 _DISTANT = 1e15  # from here on squares could overflow
 _RADIANS = math.pi / 180.0
 _BEHIND = 64  # entries that are never worth bringing into order
-_CLASSES = 12
 
 Floats = NDArray[np.float32]
 

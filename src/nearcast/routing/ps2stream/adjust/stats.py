@@ -80,11 +80,6 @@ def worker_load(stats: CellStats, costs: Costs) -> float:
     return float(cell_loads(stats, costs).sum())
 
 
-def worker_loads(stats: list[CellStats], costs: Costs) -> Reals:
-    """The load of each shard."""
-    return np.array([worker_load(s, costs) for s in stats], np.float64)
-
-
 def row_of(stats: CellStats, cell: int) -> int:
     """The row of a cell; -1: it has none."""
     at = int(np.searchsorted(stats.cells, cell))
