@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nearcast.model.arguments import positive
+from nearcast.model.space import Space
 from nearcast_bench.common.figures import Figure, Say
 from nearcast_bench.common.flags import PLAIN, Flags, given, only_one
 from nearcast_bench.range_index import experiment, full, spark
-from nearcast_bench.range_index.stream import Setting
+from nearcast_bench.range_index.stream import SHAPES, Setting
 
 _FULL, _SPARK = "full", "spark"
 
@@ -36,6 +37,8 @@ def add_flags(parser: argparse.ArgumentParser) -> Flags:
         modes=(PLAIN, _FULL),
     )
     flags.add("--side-max", type=float, metavar="S", help="longest box side", modes=(PLAIN,))
+    flags.add("--shape", choices=SHAPES, help="of regions; default: box", modes=(PLAIN,))
+    flags.add("--space", choices=list(Space), help="default: planar, a unit square", modes=(PLAIN,))
     flags.add(
         "--churn",
         action="store_true",
@@ -61,8 +64,11 @@ def run(args: argparse.Namespace, say: Say) -> Iterator[Figure]:
 
 def setting_of(args: argparse.Namespace) -> Setting:
     """The setting that the flags of a plain run describe."""
-    values = given(args, queries="queries", objects="objects", side_max="side_max", seed="seed")
-    return replace(Setting(), **values, churn=args.churn, indexes=tuple(args.index))
+    values = given(
+        args, queries="queries", objects="objects", side_max="side_max", seed="seed", shape="shape"
+    )
+    space = Space(args.space) if args.space else Space.PLANAR
+    return replace(Setting(), **values, churn=args.churn, indexes=tuple(args.index), space=space)
 
 
 def _full_setting(args: argparse.Namespace) -> full.Setting:

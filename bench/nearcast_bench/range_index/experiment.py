@@ -3,7 +3,9 @@
 The workload is `workload.range_queries`. Every index must first give the right answer: the known
 number and checksum of matches where they are known, a plain look at all queries for a sample of
 objects elsewhere, and the same matches as the other indexes. Tables are made outside the timed
-part. With churn, every fifth object is followed by an insertion or a deletion, in turns.
+part; what is timed is the thread's own time. With churn, every fifth object is followed by an
+insertion or a deletion, in turns. With the shape circle, a circle stands in the place of each box.
+What a match costs is seen where there are many: `--side-max 0.1`.
 """
 
 from __future__ import annotations
@@ -20,11 +22,12 @@ from nearcast.index.arena import Memory
 from nearcast.kernels.hashing import mix64_array
 from nearcast.kinds import KINDS
 from nearcast.model.errors import NearcastError
+from nearcast.model.predicate import contains
 from nearcast.model.space import Space
 from nearcast.wire.changes import Work
 from nearcast.workload.range_queries import SEED, SIDE_MAX, RangeWorkload, first_of
 from nearcast_bench.common.figures import Figure, Say
-from nearcast_bench.range_index.stream import Setting, Stream, make_stream, stream_of
+from nearcast_bench.range_index.stream import Setting, Stream, circle_in, make_stream, stream_of
 
 OBJECTS_PER_SECOND = 800_000
 BYTES_PER_QUERY = 300
@@ -67,12 +70,12 @@ class Measured:
 def measure(name: str, stream: Stream, passes: int) -> Measured:
     """Put one index through the stream."""
     memory = Memory()
-    index = KINDS["range"].index(name)(Space.PLANAR, memory)
-    started = time.perf_counter()
+    index = KINDS["range"].index(name)(stream.space, memory)
+    started = time.thread_time()
     for controls in stream.subscribes:
         index.apply(controls, np.zeros(controls.num_rows, np.int32))
         index.close()
-    inserted = time.perf_counter() - started
+    inserted = time.thread_time() - started
     memory.settle()
     seconds, work, found = [], Work(), (np.empty(0, np.int64), np.empty(0, np.int64))
     for n in range(passes):
@@ -89,12 +92,12 @@ def _pass(index: LocalIndex, stream: Stream) -> tuple[float, Pairs, Work]:
     objects, slots = [], []
     for batch in stream.batches:
         now = int(batch.objects.time[-1])
-        started = time.perf_counter()
+        started = time.thread_time()
         if batch.controls is not None:
             index.apply(batch.controls, batch.at)
         changes = index.match(batch.objects, batch.objects.clock, now)
         index.close()
-        took += time.perf_counter() - started
+        took += time.thread_time() - started
         objects.append(changes.order + first)
         slots.append(changes.slot)
         work += changes.work
@@ -120,13 +123,14 @@ def checksum(found: Pairs) -> int:
 
 def usual(setting: Setting) -> bool:
     """Whether it is the workload that peers were measured on, whatever its size."""
-    return setting.side_max == SIDE_MAX and setting.seed == SEED and not setting.churn
+    plain = setting.shape == "box" and setting.space is Space.PLANAR and not setting.churn
+    return plain and setting.side_max == SIDE_MAX and setting.seed == SEED
 
 
 def check(found: Pairs, stream: Stream, setting: Setting) -> str:
     """Raise if the matches are wrong; how they were checked."""
     known = KNOWN.get((setting.queries, setting.objects)) if usual(setting) else None
-    _check_sample(found, stream)
+    _check_sample(found, stream, setting)
     if known is None:
         return "sample"
     number, total = known
@@ -135,7 +139,7 @@ def check(found: Pairs, stream: Stream, setting: Setting) -> str:
     return "known"
 
 
-def _check_sample(found: Pairs, stream: Stream) -> None:
+def _check_sample(found: Pairs, stream: Stream, setting: Setting) -> None:
     """Compare the matches of a sample of objects with a look at every query."""
     n = len(stream.work.objects.at)
     rows = np.unique(np.linspace(0, n - 1, min(_SAMPLE, n)).astype(np.int64))
@@ -143,19 +147,26 @@ def _check_sample(found: Pairs, stream: Stream) -> None:
     objects, slots = found[0][order], found[1][order]
     for i in rows.tolist():
         first, stop = np.searchsorted(objects, [i, i + 1])
-        if sorted(slots[first:stop].tolist()) != _by_hand(stream, i).tolist():
+        if sorted(slots[first:stop].tolist()) != _by_hand(stream, i, setting).tolist():
             raise NearcastError(f"bench: wrong matches for object {i}")
 
 
-def _by_hand(stream: Stream, i: int) -> NDArray[np.int64]:
+def _by_hand(stream: Stream, i: int, setting: Setting) -> NDArray[np.int64]:
     """The queries that object `i` matches, by looking at all of them."""
     x, y = stream.work.objects.at[i]
     boxes = stream.queries.boxes
     sees = (stream.begins <= i) & (i < stream.ends)
-    sees &= (boxes[:, 0] <= x) & (x <= boxes[:, 2]) & (boxes[:, 1] <= y) & (y <= boxes[:, 3])
+    # A circle is wider than the box in whose place it stands: degrees of longitude are short.
+    more = boxes[:, 3] - boxes[:, 1] if setting.shape == "circle" else 0.0
+    sees &= (boxes[:, 0] - more <= x) & (x <= boxes[:, 2] + more)
+    sees &= (boxes[:, 1] - more <= y) & (y <= boxes[:, 3] + more)
     near = np.flatnonzero(sees)
     held = np.append(stream.work.objects.words[i], -1)
-    return near[np.isin(stream.queries.words[near], held).all(1)]
+    near = near[np.isin(stream.queries.words[near], held).all(1)]
+    if setting.shape == "circle":
+        inside = [contains(setting.space, circle_in(setting, boxes[q]), x, y) for q in near]
+        near = near[np.array(inside, bool)]
+    return near
 
 
 # -- the experiment ----------------------------------------------------------------------------
@@ -190,11 +201,14 @@ def _figure(name: str, setting: Setting, stream: Stream, got: Measured, how: str
         "objects": n,
         "side_max": setting.side_max,
         "churn": setting.churn,
+        "shape": setting.shape,
+        "space": str(setting.space),
         "matches": len(got.found[0]),
         "checksum": f"{checksum(got.found):016x}",
         "checked": how,
         "objects_per_second": round(n / seconds),
         "tuples_per_second": round((n + controls) / seconds),
+        "ns_per_match": round(seconds * 1e9 / max(len(got.found[0]), 1), 1),
         "insertions_per_second": round(setting.queries / got.insert_seconds),
         "bytes_per_query": round(got.bytes / setting.queries, 1),
         "examined_per_object": round(got.work.examined / n, 2),

@@ -27,7 +27,8 @@ CHANGED = 4  # results that changed since the rectangles of groups were made ane
 DIVIDED = 5  # subscriptions there were when they were divided into groups; 0: not divided yet
 CHOSEN = 6  # subscriptions there were when GRID was chosen
 USUAL = 7  # matches of 64 objects, of late
-META = 8
+ROUNDED = 8  # entries that say they are circles (`index.regions.lists`)
+META = 9
 
 CELLS = 16  # at most, for a region of at most four boxes
 

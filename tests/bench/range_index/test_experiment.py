@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from nearcast.kinds import KINDS
 from nearcast.model.errors import NearcastError
+from nearcast.model.space import Space
 from nearcast_bench.range_index.experiment import check, claims, measure, names_of, run
 from nearcast_bench.range_index.stream import Setting, make_stream
 
@@ -26,6 +28,15 @@ def test_a_small_run(churn: bool) -> None:
     assert all(t["examined_per_object"] <= t["scanned_per_object"] for t in rows)
     assert [t["held"] for t in reported if "claim" in t]
     assert all(isinstance(t["held"], bool) for t in reported if "claim" in t)
+
+
+@pytest.mark.parametrize("space", list(Space))
+def test_circles_in_the_place_of_boxes(space: Space) -> None:
+    setting = Setting(1_000, 300, 0.3, churn=True, shape="circle", space=space)
+    setting = replace(setting, indexes=("scan", "pyramid"))
+    scan, pyramid = list(run(setting, lambda _: None))[:2]
+    assert scan["matches"] == pyramid["matches"] > 0
+    assert pyramid["ns_per_match"] > 0
 
 
 def test_churn_is_one_control_for_five_objects() -> None:

@@ -11,7 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.regions.lists import DECIDES, MANY, NONE, NOT, OTHER, WIDTH
+from nearcast.index.posting import ROUNDED, Index
+from nearcast.index.regions.lists import (
+    DECIDES,
+    MANY,
+    NONE,
+    NOT,
+    OTHER,
+    ROUND_SHIFT,
+    WIDTH,
+    is_round,
+)
 from nearcast.index.regions.search import (
     EXACT,
     MASK,
@@ -25,6 +35,7 @@ from nearcast.index.regions.search import (
     Visit,
 )
 from nearcast.kernels import slots as sl
+from nearcast.kernels.rings import OUTSIDE, UNSURE, Spot, side_of_circle, spot_of
 from nearcast.model.jit import njit
 
 _SEEN_SHIFT = np.uint64(52)
@@ -43,6 +54,7 @@ class Seen(NamedTuple):
     settled: int  # slots before this one see it unless they are `careful`
     start: int  # its words
     stop: int
+    spot: Spot
 
 
 @njit(lean=True, forceinline=True)
@@ -79,7 +91,7 @@ def _bit_of(ordinal: int) -> tuple[np.uint64, np.uint64]:
 
 
 @njit(lean=True, forceinline=True)
-def see(slots: sl.Slots, v: Visit, st: Search, i: int, first: int) -> Seen:
+def see(ix: Index, space: int, v: Visit, st: Search, i: int, first: int) -> Seen:
     """Load what `decide` needs of object `i` of the visit; the round begins with `first`."""
     o = v.objects
     row = o.order[i]
@@ -88,8 +100,11 @@ def see(slots: sl.Slots, v: Visit, st: Search, i: int, first: int) -> Seen:
     for j in range(start, stop):
         word, bit = _bit_of(st.ordinal[j])
         st.mask[word] |= ONE << bit
-    settled = np.int64(sl.settled(slots, o.time[row]))
-    return Seen(v.number[i], np.float32(o.x[row]), np.float32(o.y[row]), settled, start, stop)
+    settled = np.int64(sl.settled(ix.slots, o.time[row]))
+    x, y = o.x[row], o.y[row]
+    # Its sine and cosine are of use for circles only.
+    spot = spot_of(space, x, y) if ix.meta[ROUNDED] else Spot(x, y, 2.0, 0.0)
+    return Seen(v.number[i], np.float32(x), np.float32(y), settled, start, stop, spot)
 
 
 @njit(lean=True, forceinline=True)
@@ -146,17 +161,25 @@ def decide(
     for h in range(hits):
         e = st.hit[h]
         one, two = pool[e + _OTHER], pool[e + _OTHER + ONE]
+        circle = is_round(two)
+        two ^= circle << ROUND_SHIFT
         if not _fits(st, seen, one, two):
             continue
         slot = np.int64(pool[e])
-        sure = (
-            (seen.x > boxes[e + ONE])
-            & (seen.y > boxes[e + _TWO])
-            & (seen.x < boxes[e + _THREE])
-            & (seen.y < boxes[e + _FOUR])
-            & (one != DECIDES)
-            & (slot < seen.settled)
+        west, south, east, north = (
+            boxes[e + ONE],
+            boxes[e + _TWO],
+            boxes[e + _THREE],
+            boxes[e + _FOUR],
         )
+        sure = (one != DECIDES) & (slot < seen.settled)
+        if circle:
+            side = side_of_circle(seen.spot, west, south, east, north)
+            if side == OUTSIDE:
+                continue
+            sure &= side != UNSURE
+        else:
+            sure &= (seen.x > west) & (seen.y > south) & (seen.x < east) & (seen.y < north)
         order[top] = seen.number
         out[top] = slot if sure else ~slot
         if two == MANY:  # other lists may have it too

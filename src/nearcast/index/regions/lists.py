@@ -2,9 +2,10 @@
 
 An entry carries the box as float32 numbers, rounded to the nearest, and up to two further words.
 Rounding keeps order: a position whose rounded coordinates lie strictly within the rounded box lies
-within the box, and one whose rounded coordinates lie outside lies outside. The subscription itself
-is read only for a position on the rounded edge, a region that is not a box, a longer expression,
-and a subscription that ends or has only begun.
+within the box, and one whose rounded coordinates lie outside lies outside. A circle is known by its
+box: what lies well within it or well outside is decided by that (`kernels.rings`). The subscription
+itself is read only for a position on the rounded edge, a polygon, a longer expression, and a
+subscription that ends or has only begun.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from nearcast.index.posting import (
     LEVELS,
     ORDINAL,
     POSTED,
+    ROUNDED,
     UNIVERSAL,
     USED,
     Index,
@@ -34,7 +36,7 @@ from nearcast.kernels import slots as sl
 from nearcast.kernels.cells import cell_hash
 from nearcast.kernels.squares import column_of
 from nearcast.model.jit import njit
-from nearcast.model.shapes import BBOX
+from nearcast.model.shapes import BBOX, CIRCLE
 
 # columns of an entry, after those of `kernels.postings`: numbers of words that an object must have
 # besides the one that led to it; or must not have, because that word's list leads it here too
@@ -44,6 +46,8 @@ NONE = -1  # no such word
 DECIDES = -2  # in the first of them: only the subscription itself decides
 MANY = -3  # in the second, behind NONE: an object may meet the subscription on several lists
 NOT = -16  # NOT - n: not word n
+# This bit of the second is turned over where the box is that of a circle; no number comes near it.
+ROUND_SHIFT = 30
 
 _FINEST = -22  # level n has cells with sides of 2^(n + _FINEST)
 ROOT = 63  # one cell for everything
@@ -128,13 +132,31 @@ def key_of(cell: np.uint64, word: np.uint64) -> np.uint64:
     return key if key != np.uint64(0) else np.uint64(1)
 
 
+@njit(lean=True, forceinline=True)
+def is_round(second: int) -> int:
+    """1 where the second of the further words says that the box is that of a circle, else 0."""
+    return ((second >> ROUND_SHIFT) ^ (second >> (ROUND_SHIFT + 1))) & 1
+
+
 @njit(lean=True)
 def others(ix: Index, slot: int, place: int) -> tuple[int, int]:
     """The further words of `slot`, which is posted under the word at `place` of the heap."""
     s = ix.slots
     flags = s.half[slot, sl.FLAGS]
-    if flags & sl.REGION_CODE != BBOX or (flags >> sl.BOXES_SHIFT) & sl.BOXES_MASK:
+    boxes = (flags >> sl.BOXES_SHIFT) & sl.BOXES_MASK
+    if flags & sl.REGION_CODE == CIRCLE and boxes == 1:
+        first, second = _other_words(ix, slot, place)
+        return first, second if first == DECIDES else second ^ (1 << ROUND_SHIFT)
+    if flags & sl.REGION_CODE != BBOX or boxes:
         return DECIDES, DECIDES
+    return _other_words(ix, slot, place)
+
+
+@njit(lean=True)
+def _other_words(ix: Index, slot: int, place: int) -> tuple[int, int]:
+    """What `others` says of a region whose box says enough of it."""
+    s = ix.slots
+    flags = s.half[slot, sl.FLAGS]
     length = np.int64(s.half[slot, sl.PROGRAM])
     first, second = NONE, NONE
     body = s.rows[slot, sl.BODY]
@@ -143,13 +165,13 @@ def others(ix: Index, slot: int, place: int) -> tuple[int, int]:
             if s.half[slot, sl.COVER] > 3:  # then all of its lists must say so
                 return NONE, MANY
             for i in range(body + length, place):
-                first, second = NOT - int(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
+                first, second = NOT - np.int64(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
         return first, second
     if s.half[slot, sl.COVER] > 0 or not flags & sl.CONJUNCTION or length > 3:
         return DECIDES, DECIDES
     for i in range(body, body + length):
         if i != place:
-            first, second = int(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
+            first, second = np.int64(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
     return first, second
 
 
@@ -216,6 +238,7 @@ def _post_in_cells(
     ix.words[row, LEVELS] |= np.uint64(1) << np.uint64(level)
     ix.meta[USED] |= np.int64(1) << level
     first, second = others(ix, slot, place)
+    ix.meta[ROUNDED] += is_round(second)
     left, low, right, high = _span(ix, level, b)
     for column in range(left, right + 1):
         for line in range(low, high + 1):

@@ -45,6 +45,7 @@ def _begin(st: Search, stamp: bool, first: int, last: int, following: int, found
 def _scan(
     ix: Index,
     entries: Entries,
+    space: int,
     v: Visit,
     st: Search,
     r: Round,
@@ -59,7 +60,7 @@ def _scan(
     p, first = ix.lists, r.first
     top = counts[FOUND]
     last, noted, unsure = first - 1, 0, 0
-    seen = see(ix.slots, v, st, first, first)
+    seen = see(ix, space, v, st, first, first)
     examined = scanned = before = 0
     for j in range(r.lists):
         if j + _AHEAD < r.lists:
@@ -67,7 +68,7 @@ def _scan(
         i = np.int64(st.number[j])
         if i != last:
             _begin(st, True, first, last, i, top)
-            seen = see(ix.slots, v, st, i, first)
+            seen = see(ix, space, v, st, i, first)
             last, noted = i, 0
             counts[EXAMINED] += examined
             counts[SCANNED] += scanned
@@ -116,7 +117,7 @@ def match_regions(
         first = counts[NEXT]
         stop = read_words(ix.words, o, first, LOOKUPS_PER_ROUND // max(levels, 1), st)
         n = find_lists(ix.lists, st, gather_keys(ix.lists, o, first, stop, levels, st))
-        done, unsure = _scan(ix, entries, v, st, Round(first, stop, n), found, counts)
+        done, unsure = _scan(ix, entries, space, v, st, Round(first, stop, n), found, counts)
         unsure |= mark_careful(ix.slots.careful, st, done - first, found.slot)
         if unsure:
             counts[FOUND] = settle(ix, space, v, st, first, done, found)
