@@ -145,9 +145,9 @@ def test_with_words_of_every_form(rng: np.random.Generator) -> None:
     for n in range(120):
         (x, y), radius = CIRCLES[n % len(CIRCLES)]
         angle = rng.choice([0.0, 0.3, 0.999, 1.0, 1.001]) * radius / EARTH_RADIUS_M
-        at = _on_earth(Circle(x, y, radius), rng.uniform(0, 360), angle)
+        there = _on_earth(Circle(x, y, radius), rng.uniform(0, 360), angle)
         words = [w for w in "abcd" if rng.random() < 0.5]
-        log.append(publish(f"o{n}", 1, *at, *words))
+        log.append(publish(f"o{n}", 1, *there, *words))
     right = wanted(log, RANGE, EARTH)
     assert len(right) > 500
     for cuts in ([standing], [standing - 20]):

@@ -154,7 +154,8 @@ def _on(setting: Setting, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
     """Coordinates of the unit square, x and y in turns, in the space of the setting."""
     if setting.space is Space.PLANAR:
         return numbers
-    return numbers + np.tile(_CORNER, numbers.shape[1] // 2)
+    moved: NDArray[np.float64] = numbers + np.tile(_CORNER, numbers.shape[1] // 2)
+    return moved
 
 
 def circle_in(setting: Setting, box: NDArray[np.float64]) -> Circle:

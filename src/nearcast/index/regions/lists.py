@@ -158,21 +158,21 @@ def _other_words(ix: Index, slot: int, place: int) -> tuple[int, int]:
     s = ix.slots
     flags = s.half[slot, sl.FLAGS]
     length = np.int64(s.half[slot, sl.PROGRAM])
-    first, second = NONE, NONE
+    first, second = np.int64(NONE), np.int64(NONE)
     body = s.rows[slot, sl.BODY]
     if flags & sl.PROVED or length == 0:
         if s.half[slot, sl.COVER] > 1:  # of an OR's words, the first that an object has leads here
             if s.half[slot, sl.COVER] > 3:  # then all of its lists must say so
                 return NONE, MANY
             for i in range(body + length, place):
-                first, second = NOT - np.int64(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
-        return first, second
+                first, second = np.int64(NOT) - np.int64(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
+        return int(first), int(second)
     if s.half[slot, sl.COVER] > 0 or not flags & sl.CONJUNCTION or length > 3:
         return DECIDES, DECIDES
     for i in range(body, body + length):
         if i != place:
             first, second = np.int64(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
-    return first, second
+    return int(first), int(second)
 
 
 @njit(lean=True)
