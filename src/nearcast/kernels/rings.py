@@ -59,7 +59,7 @@ def side_of_circle(
     w, s, e, n = np.float64(west), np.float64(south), np.float64(east), np.float64(north)
     radius = 0.5 * (n - s)
     # The centre is off by half of the first two at most, the radius by half of the first.
-    off: float = _ROUNDING * (2.0 * max(abs(s), abs(n)) + max(abs(w), abs(e))) + _SLACK * radius
+    off = float(_ROUNDING * (2.0 * max(abs(s), abs(n)) + max(abs(w), abs(e))) + _SLACK * radius)
     dx, dy = spot.x - 0.5 * (w + e), spot.y - 0.5 * (s + n)
     if spot.cosine > 1.0:
         off += _SLACK_PLANE

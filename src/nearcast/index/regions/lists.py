@@ -165,7 +165,8 @@ def _other_words(ix: Index, slot: int, place: int) -> tuple[int, int]:
             if s.half[slot, sl.COVER] > 3:  # then all of its lists must say so
                 return NONE, MANY
             for i in range(body + length, place):
-                first, second = np.int64(NOT) - np.int64(ix.words[word_row(ix, s.heap[i]), ORDINAL]), first
+                row = word_row(ix, s.heap[i])
+                first, second = np.int64(NOT) - np.int64(ix.words[row, ORDINAL]), first
         return int(first), int(second)
     if s.half[slot, sl.COVER] > 0 or not flags & sl.CONJUNCTION or length > 3:
         return DECIDES, DECIDES
