@@ -71,11 +71,11 @@ def side_of_circle(
     if n - s > _LONGEST or e - w > _LONGEST:
         return UNSURE
     off += _SLACK_DEGREES
-    square = _chord_square(spot, dx * _RADIANS, dy * _RADIANS)
+    chord = _chord_square(spot, dx * _RADIANS, dy * _RADIANS)
     near, far = (radius - off) * _RADIANS, (radius + off) * _RADIANS
-    if near > 0.0 and square < _four_sine_squares(near * near):
+    if near > 0.0 and chord < _four_sine_squares(near * near):
         return INSIDE
-    return OUTSIDE if square > _four_sine_squares(far * far) else UNSURE
+    return OUTSIDE if chord > _four_sine_squares(far * far) else UNSURE
 
 
 @njit(lean=True, forceinline=True)
