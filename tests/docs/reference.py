@@ -18,12 +18,11 @@ from msgspec import inspect as types
 
 from nearcast.cli import _parser
 from nearcast.engine.options.config import (
-    ConsoleSink,
-    FilesSink,
     FolderSource,
     SparkSource,
     StateTable,
 )
+from nearcast.engine.options.config_sinks import ConsoleSink, FilesSink
 from nearcast.engine.options.run_options import reference
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.reports import summarise

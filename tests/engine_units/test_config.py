@@ -8,6 +8,7 @@ import pytest
 
 from nearcast.engine.options.config import FolderSource, SparkSource, load_config
 from nearcast.engine.options.run_options import RunOptions
+from nearcast.engine.output.sinks import ConsoleOf, FilesOf
 from nearcast.model.errors import NearcastError
 
 GOOD = """
@@ -34,7 +35,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     [source] = config.source
     assert isinstance(source, FolderSource)
     assert config.checkpoint == str(tmp_path / "state")
-    assert (source.path, config.files.path) == (str(tmp_path / "in"), str(tmp_path / "out"))
+    assert (source.path, config.out) == (str(tmp_path / "in"), str(tmp_path / "out"))
     absolute = load_config(write(tmp_path, GOOD.replace('"in"', '"/data"')))
     assert [s.path for s in absolute.source] == ["/data"]
 
@@ -42,7 +43,7 @@ def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
 def test_defaults(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
     assert config.options == RunOptions()
-    assert not config.console
+    assert config.sinks == []
 
 
 def test_everything(tmp_path: Path) -> None:
@@ -91,7 +92,45 @@ type = "console"
     [source] = config.source
     assert isinstance(source, SparkSource)
     assert source.options == {"subscribe": "events"}
-    assert config.console
+    assert config.sinks == [ConsoleOf()]
+
+
+CONSOLE = "[[sink]]\ntype = 'console'\n"
+
+
+@pytest.mark.parametrize(
+    ("sinks", "out", "others"),
+    [
+        ([("a", "jsonl"), ("b", "parquet")], ("a", "jsonl"), [("b", "parquet")]),
+        ([("a", "parquet"), ("b", "jsonl")], ("b", "jsonl"), [("a", "parquet")]),
+        ([("a", "parquet")], ("a", "parquet"), []),
+        ([("a", "parquet"), ("b", "parquet")], ("a", "parquet"), [("b", "parquet")]),
+        ([("a", "parquet"), "console"], None, [("a", "parquet"), "console"]),
+        (["console"], None, ["console"]),
+    ],
+)
+def test_the_folder_of_the_run_and_other_sinks(
+    tmp_path: Path,
+    sinks: list[tuple[str, str] | str],
+    out: tuple[str, str] | None,
+    others: list[tuple[str, str] | str],
+) -> None:
+    """Lines can become rows, so the run itself writes lines wherever another sink needs them."""
+    text = GOOD.split("[[sink]]")[0]
+    for sink in sinks:
+        if isinstance(sink, str):
+            text += CONSOLE
+        else:
+            text += f'[[sink]]\ntype = "files"\npath = "{sink[0]}"\nformat = "{sink[1]}"\n'
+            text += 'keep = "1 day"\n'
+    config = load_config(write(tmp_path, text))
+    assert config.out == (str(tmp_path / out[0]) if out else None)
+    assert config.options.format == (out[1] if out else "jsonl")
+    assert config.options.keep == ("1 day" if out else "")
+    assert config.sinks == [
+        ConsoleOf() if isinstance(o, str) else FilesOf(str(tmp_path / o[0]), o[1], "1 day")
+        for o in others
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +156,6 @@ type = "console"
          "format?"),
         (GOOD + "[[sink]]\ntype = 'console'\nformat = 'parquet'\n", "[[sink]] format: it belongs "
          "to [[sink]] format, of type files"),
-        (GOOD + "format = 'parquet'\n[[sink]]\ntype = 'console'\n", "[[sink]] of type console has "
-         "no effect: it prints JSON lines, and format is parquet; leave it out, or use format "),
         (GOOD + '[run]\nshards = "2"\n', "shards: '2' is not a whole number"),
         (GOOD + "[run]\nbounds = [1, 2]\n", "bounds: write minx,miny,maxx,maxy"),
         (GOOD + "[other]\n", "[other]: there is no such table; there are run, strategies, "),
@@ -129,9 +166,10 @@ type = "console"
          + "[run]\nbatch_events = 5\n", "batch_events has no effect: Spark decides what a batch"),
         (GOOD.replace('"folder"', '"ftp"'), "Invalid value 'ftp' - at `$.source[0].type`"),
         (GOOD.replace("path = \"in\"", ""), "Object missing required field `path`"),
-        (GOOD.replace('type = "files"', 'type = "console"').replace('path = "out"', ""),
-         "give exactly one [[sink]] of type files"),
-        (GOOD + '[[sink]]\ntype = "files"\npath = "b"\n', "give exactly one [[sink]] of type"),
+        ("sink = []\n" + GOOD.split("[[sink]]")[0], "give at least one [[sink]]: nothing takes"),
+        (GOOD + '[[sink]]\ntype = "files"\npath = "./out"\n', "[[sink]] path: "),
+        (GOOD + "[[sink]]\ntype = 'console'\n" * 2, "[[sink]] of type console: one is enough"),
+        (GOOD + "[[sink]]\ntype = 'files'\npath = 'b'\nformat = 'csv'\n", "format: 'csv'; use"),
         (GOOD + STREAM, "give one or more folder sources, or one spark source"),
         (GOOD.replace('[[source]]\ntype = "folder"\npath = "in"\n', STREAM * 2),
          "give one or more folder sources, or one spark source"),

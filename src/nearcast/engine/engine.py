@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +23,7 @@ from nearcast.engine.options.settings import Settings, check_bound, manifests_of
 from nearcast.engine.options.spans import AUTO, duration_ms
 from nearcast.engine.output.commit import OnBatch
 from nearcast.engine.output.reports import BatchRecord
+from nearcast.engine.output.sinks import SinkOf
 from nearcast.engine.run import Job, Run
 from nearcast.engine.spark import jvm
 from nearcast.engine.spark import session as sessions
@@ -199,30 +200,36 @@ class Engine:
     def run(
         self,
         events: DataFrame,
-        out: str | Path,
+        out: str | Path | None,
         checkpoint: str | Path,
         *,
         trigger: str | None = None,
         on_batch: OnBatch | None = None,
+        sinks: Sequence[SinkOf] = (),
     ) -> Run:
         """Run a streaming DataFrame with the columns of events (or one `value` a row, as Kafka
-        gives it) until stopped. Events are handled in the order of their partitions' rows."""
+        gives it) until stopped. Events are handled in the order of their partitions' rows.
+
+        Results go to the folder `out`, if one is given, and to `sinks` (`nearcast.engine.output`).
+        """
         if not events.isStreaming:
             raise NearcastError("run: the DataFrame is no stream; use spark.readStream, or replay")
         options = self._options(STREAM, trigger=trigger)
-        return self._live(options, Path(out), Path(checkpoint), on_batch, events)
+        return self._live(options, out, Path(checkpoint), on_batch, events, sinks)
 
     def tail(
         self,
         folders: str | Path | list[str],
-        out: str | Path,
+        out: str | Path | None,
         checkpoint: str | Path,
         *,
         trigger: str | None = None,
         batch_events: int | None = None,
         on_batch: OnBatch | None = None,
+        sinks: Sequence[SinkOf] = (),
     ) -> Run:
-        """Run the files of one or more folders as they appear and grow, until stopped."""
+        """Run the files of one or more folders as they appear and grow, until stopped; `out` and
+        `sinks` as in `run`."""
         options = self._options(FOLDER, trigger=trigger, batch_events=batch_events)
         # Resolved: the feed knows files by their paths, and must know them again after a restart.
         watched = [Path(f).resolve() for f in (folders if isinstance(folders, list) else [folders])]
@@ -230,7 +237,7 @@ class Engine:
             if not folder.is_dir():
                 raise NearcastError(f"{folder}: there is no such folder")
         done = _Done(on_batch)
-        run = self._live(options, Path(out), Path(checkpoint), done, None)
+        run = self._live(options, out, Path(checkpoint), done, None, sinks)
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
         planned = options.batch_events
         run.tailer = Tailer(
@@ -244,12 +251,16 @@ class Engine:
     def _live(
         self,
         options: RunOptions,
-        out: Path,
+        out: str | Path | None,
         folder: Path,
         on_batch: OnBatch | None,
         events: DataFrame | None,
+        sinks: Sequence[SinkOf],
     ) -> Run:
-        job = Job(self._settings(options, "arrival", folder), folder, out, keep=True)
+        if out is None and not sinks:
+            raise NearcastError("nothing takes the results: give a folder or a sink")
+        settings = self._settings(options, "arrival", folder)
+        job = Job(settings, folder, Path(out) if out is not None else None, True, sinks)
         trigger = f"{duration_ms(options.trigger)} milliseconds"
         spark = self.spark
         _prepare_machine(job.settings, spark)

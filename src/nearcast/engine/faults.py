@@ -30,6 +30,9 @@ POINTS = (
 )
 """Those that each batch reaches."""
 
+OF_SINKS = ("sink-delivered", "kafka-begun", "kafka-sent", "kafka-committed")
+"""Those that each batch of a run with more sinks than one reaches besides; some only with Kafka."""
+
 OF_ARCHIVES = ("shard-archived", "sink-archived")
 """Those that each batch of a run with an archive reaches besides."""
 
@@ -43,7 +46,7 @@ OF_UPKEEP = (
 )
 """Those that a batch with upkeep reaches (`engine.upkeep`); the middle ones where it is due."""
 
-_ALL = {*POINTS, *OF_ARCHIVES, *OF_UPKEEP}
+_ALL = {*POINTS, *OF_SINKS, *OF_ARCHIVES, *OF_UPKEEP}
 
 
 def reach(point: str, batch: int) -> None:

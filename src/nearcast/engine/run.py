@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +25,8 @@ from nearcast.engine.output.commit import OnBatch, Sink
 from nearcast.engine.output.picture import write_picture
 from nearcast.engine.output.reports import Reports, loads_by_batch, summarise, write_summary
 from nearcast.engine.output.rolling import check_run
+from nearcast.engine.output.sinks import Delivery, OfRun, SinkOf
+from nearcast.engine.output.sinks.spool import Spool
 from nearcast.engine.spark.query import stream
 from nearcast.engine.spark.restarting import RESTARTS, RestartingQuery
 from nearcast.engine.spark.session import is_local, shard_keys
@@ -37,20 +40,49 @@ from nearcast.wire.told import VISIBLE
 class Job:
     """What a run reads, keeps and writes. Making one checks it all before Spark starts."""
 
-    def __init__(self, settings: Settings, checkpoint: Path, out: Path, keep: bool) -> None:
-        """Without `keep`, what an older run left in both folders is replaced."""
-        self.checkpoint, self.out = checkpoint, out
-        _prepare_out(out, keep)
+    def __init__(
+        self,
+        settings: Settings,
+        checkpoint: Path,
+        out: Path | None,
+        keep: bool,
+        sinks: Sequence[SinkOf] = (),
+    ) -> None:
+        """Without `keep`, what an older run left in both folders is replaced.
+
+        `sinks` get the results besides; without `out` only these, from a folder of the checkpoint.
+        """
+        self.spooled = out is None
+        self.checkpoint, self.out = checkpoint, out or checkpoint / "out"
+        if not self.spooled:
+            _prepare_out(self.out, keep)
         if not keep:
             shutil.rmtree(checkpoint, ignore_errors=True)
         check_bound(settings, checkpoint)
+        if self.spooled:
+            _prepare_out(self.out, keep)
+        self._sinks, self._open = sinks, list[Delivery]()
         self.settings = replace(settings, idf=copied(settings.idf, checkpoint))
         self.name = _run_name(checkpoint)
         if settings.keep:
-            check_run(out, run_id(checkpoint))
+            check_run(self.out, run_id(checkpoint))
+        self._open_sinks()  # what cannot work is refused before Spark starts
         self.reports = Reports(checkpoint)
         before = self.reports.totals()
         self.done, self._read_before = before.batches, before.read  # of earlier calls
+
+    def _open_sinks(self) -> None:
+        self.close()
+        of = OfRun(self.settings, self.checkpoint, run_id(self.checkpoint))
+        for sink in self._sinks:
+            self._open.append(sink.open(of))
+        if self.spooled:
+            self._open.append(Spool(self.out))
+
+    def close(self) -> None:
+        """Let the sinks go; the query must have ended."""
+        while self._open:
+            self._open.pop().close()
 
     def start(
         self,
@@ -74,6 +106,8 @@ class Job:
         events: DataFrame | None,
     ) -> StreamingQuery:
         forget_temporary(self.out)
+        if not self._open:
+            self._open_sinks()
         correct_spark_paths(self.checkpoint)
         settings = self.settings
         if is_local(spark):  # objects go by reference
@@ -90,7 +124,7 @@ class Job:
             self.checkpoint,
             route(settings.to_json(), here, keys),
             shard,
-            Sink(settings, self.checkpoint, self.out, on_batch),
+            Sink(settings, self.checkpoint, self.out, on_batch, self._open),
             shards=settings.shards,
             trigger=trigger,
             events=events,
@@ -123,6 +157,7 @@ class Run:
 
     def __init__(self, job: Job, spark: SparkSession, query: RestartingQuery) -> None:
         self.restarting, self.settings, self.out = query, job.settings, job.out
+        self.spooled = job.spooled  # the folder `out` is the checkpoint's, and soon emptied
         query.watch()
         self.tailer: Tailer | None = None
         self._job, self._spark = job, spark
@@ -136,6 +171,8 @@ class Run:
     @property
     def notifications(self) -> DataFrame:
         """A streaming DataFrame of every notification, each exactly once."""
+        if self.spooled:
+            raise NearcastError("notifications: this run has no sink of type files; give it one")
         if self.settings.keep:
             raise NearcastError(
                 "notifications: Spark cannot follow files that are rolled into segments; leave out "
@@ -182,6 +219,7 @@ class Run:
         if self.tailer:
             self.tailer.stop()
         self.restarting.stop()
+        self._job.close()
         summary = self._job.summarise(time.perf_counter() - self._started)
         self._check_tailer()
         return summary

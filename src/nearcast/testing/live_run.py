@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.files import run_id
 from nearcast.engine.options.settings import Settings
+from nearcast.engine.output.sinks import OfRun, SinkOf
 from nearcast.engine.shard.state import Manifest
 from nearcast.testing.one_process import OneProcess, Worked
 from nearcast.wire.read_split import read_split
@@ -26,9 +29,15 @@ class LiveRun:
     """A run in a folder: `write` events, then `step` until there is nothing left to do."""
 
     def __init__(
-        self, settings: Settings, folder: Path, batch_events: int = 1000, splits: int = 1
+        self,
+        settings: Settings,
+        folder: Path,
+        batch_events: int = 1000,
+        splits: int = 1,
+        sinks: Sequence[SinkOf] = (),
     ) -> None:
         """`settings` must say `arrival`, and where the arenas are."""
+        self._sinks = sinks
         self.settings, self.folder, self.run = settings, folder, OneProcess(settings, folder)
         self.inbox = folder / "in"
         self.inbox.mkdir(parents=True, exist_ok=True)
@@ -43,6 +52,10 @@ class LiveRun:
         """Forget all but what is on the disk, and begin again."""
         if self._tailer is not None:
             self._tailer.stop()
+        for sink in self.run.others:
+            sink.close()
+        of = OfRun(self.settings, self.run.checkpoint, run_id(self.run.checkpoint))
+        self.run = replace(self.run, others=[sink.open(of) for sink in self._sinks])
         kinds = self.settings.kinds_to_find
         self._tailer = Tailer(
             [self.inbox], self.run.checkpoint, self._batch_events, self._splits,

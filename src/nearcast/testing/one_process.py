@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -12,6 +12,7 @@ import msgspec
 
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.commit import Sink
+from nearcast.engine.output.sinks import Delivery
 from nearcast.engine.route.envelope import Envelope, unpack
 from nearcast.engine.route.step import RouteStep
 from nearcast.engine.shard.manifests import manifest_before
@@ -50,6 +51,7 @@ class OneProcess:
 
     settings: Settings
     folder: Path
+    others: Sequence[Delivery] = ()  # sinks besides the folder `out`
 
     @property
     def checkpoint(self) -> Path:
@@ -73,7 +75,7 @@ class OneProcess:
         Where files remember the manifests, they say what the states are, as they do for Spark.
         `kinds` are those in use by then; None: perhaps all.
         """
-        sink = Sink(self.settings, self.checkpoint, self.out)
+        sink = Sink(self.settings, self.checkpoint, self.out, others=self.others)
         route = RouteStep(self.settings, str(self.checkpoint), n)
         sent: list[list[Envelope]] = [[] for _ in states]
         for number, (decoded, final) in enumerate(splits):

@@ -6,7 +6,6 @@ import logging
 import signal
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -55,45 +54,31 @@ def run(path: str) -> dict[str, Any]:
     logging.basicConfig(format="nearcast: %(message)s", stream=sys.stderr)
     logging.getLogger("nearcast").setLevel(logging.INFO)
     engine = Engine(config.options, quiet=True)
-    out = config.files.path
-    show = _Live(Path(out), config.console)
+    out, sinks, show = config.out, config.sinks, _show if sys.stderr.isatty() else None
     source = config.source[0]
     if isinstance(source, SparkSource):
         reader = engine.spark.readStream.format(source.format).options(**source.options)
         if source.schema:
             reader = reader.schema(source.schema)
         stream = reader.load(source.path) if source.path else reader.load()
-        running = engine.run(stream, out, config.checkpoint, on_batch=show)
+        running = engine.run(stream, out, config.checkpoint, on_batch=show, sinks=sinks)
     else:
         folders = [s.path for s in config.source if isinstance(s, FolderSource)]
-        running = engine.tail(folders, out, config.checkpoint, on_batch=show)
+        running = engine.tail(folders, out, config.checkpoint, on_batch=show, sinks=sinks)
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    print(f"nearcast: running; notifications go to {out}", file=sys.stderr, flush=True)
+    places = ", ".join([*([out] if out else []), *map(str, sinks)])
+    print(f"nearcast: running; notifications go to {places}", file=sys.stderr, flush=True)
     while not stopped.is_set() and not running.wait(1):
         pass
     return running.stop()
 
 
-class _Live:
-    """Shows a live run: one line per batch on a terminal, notifications on stdout if wanted."""
-
-    def __init__(self, out: Path, notifications: bool) -> None:
-        self.out, self.notifications = out, notifications
-        self.terminal = sys.stderr.isatty()
-
-    def __call__(self, record: BatchRecord) -> None:
-        """One batch is done."""
-        if self.terminal:
-            print(
-                f"batch {record.batch}: {record.events:,} events, "
-                f"{record.notifications:,} notifications, {record.seconds:.2f} s",
-                file=sys.stderr,
-            )
-        if self.notifications:
-            for report in record.reports:
-                for name in report.files:
-                    if name.startswith("notifications/") and name.endswith(".jsonl"):
-                        sys.stdout.write((self.out / name).read_text())
-            sys.stdout.flush()
+def _show(record: BatchRecord) -> None:
+    """One line per batch, on a terminal."""
+    print(
+        f"batch {record.batch}: {record.events:,} events, "
+        f"{record.notifications:,} notifications, {record.seconds:.2f} s",
+        file=sys.stderr,
+    )

@@ -1,7 +1,7 @@
 """The TOML file of `nearcast run`: the options of a run, and where its events come from and go.
 
 Options are those of `engine.options.run_options`; only places (checkpoint, sources, sinks) are
-particular to the file.
+particular to the file. Each sink of type files has its own `format` and `keep`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from nearcast.engine.options.config_sinks import ConsoleSink, FilesSink, dealt
 from nearcast.engine.options.effects import check
 from nearcast.engine.options.run_options import (
     FOLDER,
@@ -22,6 +23,7 @@ from nearcast.engine.options.run_options import (
     in_toml,
     suggest,
 )
+from nearcast.engine.output.sinks import SinkOf
 from nearcast.model.errors import NearcastError, brief
 
 
@@ -46,16 +48,6 @@ class SparkSource(msgspec.Struct, tag_field="type", tag="spark", forbid_unknown_
     path: str | None = None  # for formats that read files
 
 
-class FilesSink(msgspec.Struct, tag_field="type", tag="files", forbid_unknown_fields=True):
-    """`[[sink]]` type = "files": notifications and rejects in a folder, each exactly once."""
-
-    path: str  # the folder
-
-
-class ConsoleSink(msgspec.Struct, tag_field="type", tag="console", forbid_unknown_fields=True):
-    """`[[sink]]` type = "console": notifications on standard output as well."""
-
-
 class _Places(msgspec.Struct, forbid_unknown_fields=True):
     """What the file says besides the options."""
 
@@ -71,8 +63,8 @@ class Config:
     options: RunOptions
     checkpoint: str
     source: list[FolderSource | SparkSource]
-    files: FilesSink
-    console: bool  # notifications on standard output as well
+    out: str | None  # the folder of the run's own results; None: in the checkpoint, for a while
+    sinks: list[SinkOf]  # that get them besides
 
 
 # Options that are keys of tables, by table; the format belongs to sinks of type files alone.
@@ -114,27 +106,21 @@ def load_config(path: str) -> Config:
 def _config(data: dict[str, Any], base: Path) -> Config:
     _refuse_unknown(data)
     named = _take_options(data)
+    of_sinks = _take_options_of_sinks(data)
     places = msgspec.convert(data, _Places)
     folders = [s for s in places.source if isinstance(s, FolderSource)]
     streams = [s for s in places.source if isinstance(s, SparkSource)]
     if not places.source or len(streams) > 1 or (folders and streams):
         raise NearcastError("give one or more folder sources, or one spark source")
-    files = [s for s in places.sink if isinstance(s, FilesSink)]
-    if len(files) != 1:
-        raise NearcastError("give exactly one [[sink]] of type files")
+    first, others = dealt(places.sink, of_sinks, base)
+    if first is not None:
+        named |= {"format": first.format, "keep": first.keep}
     options = RunOptions.of(named)
     check(options, STREAM if streams else FOLDER)
-    console = len(places.sink) > len(files)
-    if console and options.format != "jsonl":
-        raise NearcastError(
-            "[[sink]] of type console has no effect: it prints JSON lines, and format is "
-            f"{options.format}; leave it out, or use format jsonl"
-        )
     for folder in folders:
         folder.path = str(base / folder.path)
-    files[0].path = str(base / files[0].path)
     checkpoint = str(base / places.state.checkpoint)
-    return Config(options, checkpoint, places.source, files[0], console)
+    return Config(options, checkpoint, places.source, first.path if first else None, others)
 
 
 def _refuse_unknown(data: dict[str, Any]) -> None:
@@ -165,14 +151,19 @@ def _refuse_keys(where: str, given: dict[str, Any], known: list[str]) -> None:
 def _take_options(data: dict[str, Any]) -> dict[str, Any]:
     """The options by name; they are taken out of the tables."""
     named = {n: data.pop(o.table) for n, o in OPTIONS.items() if o.whole and o.table in data}
-    sinks = data.get("sink")
-    for table, entries in (
-        ("run", [data.pop("run", {})]),
-        ("state", [data.get("state", {})]),
-        ("sink", sinks if isinstance(sinks, list) else []),
-    ):
-        for entry in entries:
-            for name in _OPTIONS[table]:
-                if isinstance(entry, dict) and name in entry:
-                    named[name] = entry.pop(name)
+    for table, entry in (("run", data.pop("run", {})), ("state", data.get("state", {}))):
+        for name in _OPTIONS[table]:
+            if isinstance(entry, dict) and name in entry:
+                named[name] = entry.pop(name)
     return named
+
+
+def _take_options_of_sinks(data: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same of each sink, for it alone."""
+    sinks = data.get("sink")
+    return [
+        {name: sink.pop(name) for name in _OPTIONS["sink"] if name in sink}
+        if isinstance(sink, dict)
+        else {}
+        for sink in (sinks if isinstance(sinks, list) else [])
+    ]

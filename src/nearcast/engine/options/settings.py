@@ -15,7 +15,7 @@ from typing import Any
 from nearcast.engine.formats import FIELD, FORMAT, check_format
 from nearcast.engine.options.fitted import KeptWeights, digest_of
 from nearcast.engine.options.run_options import DEFAULTS, RunOptions, checked, suggest
-from nearcast.engine.options.spans import ALL, AUTO, duration_ms, window_of
+from nearcast.engine.options.spans import AUTO, keep_ms, window_of
 from nearcast.kinds import Kind, kinds_of
 from nearcast.kinds.strategies import Strategy, choose
 from nearcast.model.errors import NearcastError
@@ -162,7 +162,7 @@ class Settings:
     @property
     def keep_ms(self) -> int:
         """How long segments of results are kept; 0: for ever."""
-        return 0 if self.keep in ("", ALL) else duration_ms(self.keep)
+        return keep_ms(self.keep)
 
     @property
     def in_object_order(self) -> bool:

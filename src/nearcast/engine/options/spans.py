@@ -68,6 +68,11 @@ class Window(Value):
         return str(value)
 
 
+def keep_ms(text: str) -> int:
+    """How long segments of results are kept; 0: for ever."""
+    return 0 if text in ("", ALL) else duration_ms(text)
+
+
 def window_of(text: str) -> tuple[int, int]:
     """(objects, milliseconds) of a window; one of them is 0."""
     count, _, number = text.partition(":")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import uuid
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -21,10 +20,10 @@ from nearcast.engine.options.settings import Settings
 from nearcast.wire.asks import asks_with
 from nearcast.wire.durable import write_atomic
 from nearcast.wire.kind import Kinds
-from nearcast.wire.notifications import answers_schema
+from nearcast.wire.line_rows import table_of
 from nearcast.wire.tables import from_bytes, to_bytes
 
-__all__ = ["Parts", "write_answers", "write_parts"]
+__all__ = ["Parts", "answers_name", "write_answers", "write_parts"]
 
 _KEPT = 3  # batches that files of parts outlive, so that late repeats find them
 
@@ -51,6 +50,11 @@ def write_parts(
     return inside(checkpoint, path)
 
 
+def answers_name(batch: int, format_: str) -> str:
+    """The file of answers of a batch, in the folder of results."""
+    return f"notifications/b{batch:08d}-answers.{format_}"
+
+
 def write_answers(
     settings: Settings, checkpoint: Path, out: Path, batch: int, names: list[str]
 ) -> None:
@@ -60,39 +64,28 @@ def write_answers(
     decoder = msgspec.msgpack.Decoder(Parts)
     found = [decoder.decode((checkpoint / name).read_bytes()) for name in names]
     answers = []
-    for kind, data in found[0].asks.items():
+    for kind, asked in found[0].asks.items():
         definition = settings.kinds[kind]
         merge = definition.answers
         assert merge is not None
-        for n, ask in enumerate(from_bytes(data, asks_with(definition)).to_pylist()):
+        for n, ask in enumerate(from_bytes(asked, asks_with(definition)).to_pylist()):
             body = merge.merge(ask, [f.parts[kind][n] for f in found])
             answers.append((ask["time"] if settings.order == "time" else 0, ask["pos"], ask, body))
     answers.sort(key=lambda answer: answer[:2])
-    path = out / "notifications" / f"b{batch:08d}-answers.{settings.format}"
+    path = out / answers_name(batch, settings.format)
     lines = [
         b'{"id":"' + ask["id"] + b'","event":"answer","time":%d,' % ask["time"] + body + b"}\n"
         for _, _, ask, body in answers
     ]
-    write_atomic(
-        path, b"".join(lines) if settings.format == "jsonl" else _table(lines, settings.kinds)
-    )
+    data = b"".join(lines)
+    write_atomic(path, data if settings.format == "jsonl" else _table(data, settings.kinds))
     for old in (checkpoint / "answers").iterdir():
         if not old.name.startswith(".") and int(old.name[:12]) <= batch - _KEPT:
             old.unlink(missing_ok=True)
 
 
-def _table(lines: list[bytes], kinds: Kinds) -> bytes:
+def _table(lines: bytes, kinds: Kinds) -> bytes:
     """Answers as Parquet; what they found is JSON text, as `meta` is."""
-    schema = answers_schema(kinds)
-    rows = [msgspec.json.decode(line, type=dict[str, msgspec.Raw]) for line in lines]
-    columns = [pa.array([_value(row.get(f.name), f) for row in rows], f.type) for f in schema]
     file = io.BytesIO()
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema), file)
+    pq.write_table(table_of(lines, kinds, answers=True), file)
     return file.getvalue()
-
-
-def _value(raw: msgspec.Raw | None, field: pa.Field) -> Any:
-    """What stands in a column: fields that may be missing hold JSON text."""
-    if raw is None:
-        return None
-    return bytes(raw).decode() if field.nullable else msgspec.json.decode(raw)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,17 +13,17 @@ from nearcast.engine import faults
 from nearcast.engine.files import run_id
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.settings import Settings
-from nearcast.engine.output.answers import write_answers
+from nearcast.engine.output.answers import answers_name, write_answers
 from nearcast.engine.output.archiving import open_archive
 from nearcast.engine.output.batch_files import commit, explained
 from nearcast.engine.output.reports import BatchRecord, Reports
+from nearcast.engine.output.sinks import Delivery, Shown
+from nearcast.engine.output.sinks.files import is_told
 from nearcast.engine.route.mail import Mail
 from nearcast.engine.shard.manifests import manifests_after
 from nearcast.engine.shard.report import Report, costs_of, parts_of
 from nearcast.engine.upkeep import Upkeep
 from nearcast.wire import told
-
-_REPEATED = 100  # batches that Spark may repeat; further back, someone restored an old checkpoint
 
 OnBatch = Callable[[BatchRecord], None]
 
@@ -32,14 +32,20 @@ class Sink:
     """What `foreachBatch` calls. Calling it again with the same batch changes nothing."""
 
     def __init__(
-        self, settings: Settings, checkpoint: Path, out: Path, on_batch: OnBatch | None = None
+        self,
+        settings: Settings,
+        checkpoint: Path,
+        out: Path,
+        on_batch: OnBatch | None = None,
+        others: Sequence[Delivery] = (),
     ) -> None:
+        """`others` are given each batch when it is whole in `out`."""
         self.out, self.checkpoint = out, checkpoint
         self.archive = open_archive(settings, checkpoint)
         self.controls = Controls(checkpoint, settings)
         self.reports = Reports(checkpoint)
         self.mail = Mail(Path(settings.mail)) if settings.mail else None
-        self.on_batch = on_batch
+        self.on_batch, self.others = on_batch, others
         self._run = run_id(checkpoint)
         self._remembers = settings.manifests == "files"
         self._upkeep = Upkeep(settings, checkpoint, out, self._run)
@@ -53,6 +59,11 @@ class Sink:
         faults.reach("sink-begin", batch)
         self._show(batch, reports)
         faults.reach("sink-visible", batch)
+        if self.others:
+            shown = self._shown(batch, reports)
+            for other in self.others:
+                other.deliver(shown)
+            faults.reach("sink-delivered", batch)
         if self.archive:
             self.archive.commit(batch, [part for r in reports for part in r.archived])
             faults.reach("sink-archived", batch)
@@ -80,6 +91,8 @@ class Sink:
         if self.on_batch:
             self.on_batch(record)
         self._upkeep.after(batch)
+        for other in self.others:
+            other.after(batch)
 
     def _show(self, batch: int, reports: list[Report]) -> None:
         """Make the results of a batch visible, all at once, and say so.
@@ -89,8 +102,7 @@ class Sink:
         anew meanwhile.
         """
         files = {name: path for r in reports for name, path in r.files.items()}
-        seen = told.read_visible(self.out)
-        if seen and seen.run == self._run and batch <= seen.batch < batch + _REPEATED:
+        if is_told(self.out, self._run, batch):
             for temporary in files.values():
                 Path(temporary).unlink(missing_ok=True)
             return
@@ -100,3 +112,12 @@ class Sink:
         faults.reach("sink-renamed", batch)
         with explained(self.out):
             told.say(self.out, told.Visible(self._run, batch))
+
+    def _shown(self, batch: int, reports: list[Report]) -> Shown:
+        """What other sinks are given; reports of a repeated batch name the same files."""
+        names = [name for r in reports for name in r.files]
+        told_of = [n for n in names if n.startswith("notifications/")]
+        if any(r.answers for r in reports):
+            told_of.append(answers_name(batch, self.controls.settings.format))
+        rejected = [n for n in names if n.startswith("rejected/")]
+        return Shown(batch, self.out, told_of, rejected)
