@@ -49,3 +49,11 @@ def test_an_option_that_no_query_of_the_logs_reads(tmp_path: Path, given: dict[s
     check(tmp_path, subscribe("s", 0, NEAREST))
     with pytest.raises(NearcastError, match="window has no effect: these logs have no query"):
         check(tmp_path, subscribe("s", 0, NEAREST), **given)
+
+
+def test_the_difference_of_a_batch_where_nothing_ever_leaves(tmp_path: Path) -> None:
+    region = {"kind": "range", "region": {"bbox": [0, 0, 1, 1]}}
+    check(tmp_path, subscribe("s", 0, NEAREST), changes="net")
+    check(tmp_path, subscribe("s", 0, BEST), changes="net")
+    with pytest.raises(NearcastError, match=r"changes has no effect: .* reads it \(knn, topk\)"):
+        check(tmp_path, subscribe("s", 0, region), changes="net")

@@ -8,6 +8,7 @@ from functools import partial
 
 from nearcast.engine.options.run_options import DEFAULTS, no_effect
 from nearcast.engine.options.settings import FRAME, Settings
+from nearcast.kinds import Kind
 from nearcast.wire.logs import Log
 from nearcast.wire.named_kinds import named_in_log
 
@@ -27,10 +28,10 @@ def begins_with(logs: Sequence[Log], settings: Settings, threads: int = 1) -> se
 
 def refuse_unread(logs: Sequence[Log], settings: Settings, threads: int = 1) -> None:
     """Refuse options for kinds that no subscription and no ask of the logs may have."""
-    given = [name for name in FRAME if getattr(settings, name) != DEFAULTS[name]]
     readers = {
-        name: {kind.name for kind in settings.kinds.values() if name in kind.frame_options}
-        for name in given
+        name: {kind.name for kind in settings.kinds.values() if _reads(kind, name)}
+        for name in (*FRAME, "changes")
+        if getattr(settings, name) != DEFAULTS[name]
     }
     wanted = set().union(*readers.values())
     if not wanted or not logs:
@@ -44,3 +45,10 @@ def refuse_unread(logs: Sequence[Log], settings: Settings, threads: int = 1) -> 
                 f"these logs have no query of a kind that reads it ({', '.join(sorted(kinds))}); "
                 "leave it out",
             )
+
+
+def _reads(kind: Kind, name: str) -> bool:
+    """Whether an option changes what the results of a kind are, or what is reported of them."""
+    if name == "changes":  # the difference of a batch is less only where something leaves
+        return any(event.sign for event in kind.events)
+    return name in kind.frame_options
