@@ -26,7 +26,7 @@ from nearcast.model.errors import NearcastError
 _LARGE = 1 << 23  # bytes
 _AHEAD = 4
 _MADV_COLLAPSE = 25  # of Linux; Python has no name for it yet
-_LAYOUT = "11"  # of the arrays; a change of any kernel's layout must change it
+_LAYOUT = "12"  # of the arrays; a change of any kernel's layout must change it
 
 
 class Storage(ABC):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from nearcast.index.posting import Index
 from nearcast.kernels import slots as sl
 from nearcast.kernels.program import all_held, satisfied
+from nearcast.kernels.raster import INSIDE, UNSURE, look, raster_words
 from nearcast.model.geometry import region_contains
 from nearcast.model.jit import njit
 from nearcast.wire.tables import ObjectColumns
@@ -38,5 +39,10 @@ def matches(ix: Index, space: int, slot: int, o: ObjectColumns, i: int, row: int
     half = s.half
     first = s.rows[slot, sl.BODY] + half[slot, sl.PROGRAM] + half[slot, sl.COVER]
     code = half[slot, sl.FLAGS] & sl.REGION_CODE
-    data = s.reals[first : first + half[slot, sl.REGION]]
+    numbers = half[slot, sl.REGION]
+    if raster_words(code, numbers):
+        says = look(s.heap, s.reals, first + numbers, numbers, o.x[row], o.y[row])
+        if says != UNSURE:
+            return says == INSIDE
+    data = s.reals[first : first + numbers]
     return region_contains(space, code, data, o.x[row], o.y[row])

@@ -14,6 +14,7 @@ from nearcast.kernels import blocks
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.bits import words_for
+from nearcast.kernels.raster import words_of_rasters
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
 from nearcast.wire.changes import Work
@@ -97,6 +98,7 @@ class PostedIndex(SlottedIndex):
         n = int(np.count_nonzero(c.op == sl.SUBSCRIBE))
         meta = self._slots_meta
         body = len(c.program) + len(c.cover) + len(c.region) + len(c.boxes)
+        body += words_of_rasters(c.flags & sl.REGION_CODE, c.region_offsets)
         get = self.storage.array
         get("slots", np.int64, 8, int(meta[sl.COUNT]) + n)
         get("heap", np.uint64, 1, int(meta[sl.HEAP_TOP]) + body)

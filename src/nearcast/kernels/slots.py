@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from nearcast.kernels.bits import set_bit
 from nearcast.kernels.prefetch import prefetch
 from nearcast.kernels.program import TAG_MASK, TAG_OR, TAG_WORD
+from nearcast.kernels.raster import draw, raster_words
 from nearcast.model.jit import njit
 
 # int64 columns of a row
@@ -227,6 +228,11 @@ def _append(s: Slots, c: Controls, i: int) -> int:
     for j in range(c.box_offsets[i], c.box_offsets[i + 1]):
         s.reals[top] = c.boxes[j]
         top += 1
+    numbers = c.region_offsets[i + 1] - c.region_offsets[i]
+    picture = raster_words(c.flags[i] & REGION_CODE, numbers)
+    if picture:  # behind its one box
+        draw(s.heap, s.reals, top - 4 - numbers, numbers, top - 4)
+        top += picture
     s.meta[HEAP_TOP] = top
     s.half[slot, PROGRAM] = c.program_offsets[i + 1] - c.program_offsets[i]
     s.meta[LONGEST] = max(s.meta[LONGEST], c.program_offsets[i + 1] - c.program_offsets[i])

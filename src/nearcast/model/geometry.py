@@ -16,7 +16,7 @@ from nearcast.model.jit import njit
 from nearcast.model.shapes import BBOX, CIRCLE
 from nearcast.model.space import GEOGRAPHIC_CODE, distance
 
-__all__ = ["orientation", "region_contains"]
+__all__ = ["orientation", "polygon_contains", "region_contains"]
 
 # Shewchuk, "Adaptive precision floating-point arithmetic", section 4.1: the float determinant has
 # the right sign when it is larger than this times the sum of its two products' sizes ...
@@ -38,7 +38,7 @@ def region_contains(
         return _bbox_contains(space_code, data, x, y)
     if region_code == CIRCLE:
         return bool(distance(space_code, data[0], data[1], x, y) <= data[2])
-    return _polygon_contains(data, x, y)
+    return polygon_contains(data, x, y)
 
 
 @njit
@@ -63,7 +63,7 @@ def _spans_longitude(minx: float, maxx: float, x: float) -> bool:
 
 
 @njit
-def _polygon_contains(data: NDArray[np.float64], x: float, y: float) -> bool:
+def polygon_contains(data: NDArray[np.float64], x: float, y: float) -> bool:
     """On an edge, or an odd number of edges to the right of the position."""
     n_rings = int(data[0])
     at = 1 + n_rings
