@@ -216,6 +216,15 @@ def test_alike_are_those_of_one_window_where_size_and_place() -> None:
     assert shareable(PLANE, crossing, 2 * one).tolist() == [False] * 3
 
 
+def test_the_smallest_regions_there_are_have_keys() -> None:
+    """A quarter of their width is no number."""
+    least = 5e-324
+    boxes = np.array([[0, -1e18, least, -1], [0, -1e18, least, -1], [1, 2, 1 + 2.0**-52, 2]])
+    ones = np.ones(3, np.int64)
+    keys = keys_of(ones, ones, boxes)
+    assert keys[0].tolist() == keys[1].tolist() != keys[2].tolist()
+
+
 def test_those_who_wait_join_when_they_are_half_as_many() -> None:
     waiting, there = np.array([[1, 1], [1, 1], [2, 2]]), np.array([[1, 1], [2, 2], [3, 3]])
     mine, made, theirs = bunches(waiting, there, np.array([4, 3, 1]))

@@ -51,7 +51,8 @@ def keys_of(window: Longs, program: Longs, boxes: Reals) -> Longs:
     classes = np.floor(np.log2(wide) * _STEPS)
     cell = np.exp2(classes / _STEPS) / _CELLS
     middle = boxes[:, :2] / 2 + boxes[:, 2:] / 2
-    with np.errstate(over="ignore"):
+    # Of the smallest regions a quarter is no number: their cell is 0 wide, and they are `far`.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         place = np.where(point, boxes[:, :2], np.floor(middle / cell))
     far = ~np.isfinite(place) | (np.abs(place) > 2.0**52) | point
     at = np.where(far, 0.0, place).astype(np.int64)
