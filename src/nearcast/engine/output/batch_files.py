@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from nearcast.model.errors import NearcastError
 from nearcast.wire.durable import make_folder, sync_folder
+from nearcast.wire.explained import explained
 from nearcast.wire.kind import Kinds
 from nearcast.wire.notifications import Reported, render, tabulate, write_rows
 
@@ -110,31 +110,6 @@ def _sync(file: BinaryIO) -> None:
     """Have all bytes of a file on the disk, also those that Python still holds."""
     file.flush()
     os.fsync(file.fileno())
-
-
-class explained:  # noqa: N801 -- reads as a word in `with explained(...)`
-    """Turns a full disk into one clear line; the state is untouched, the batch can be repeated."""
-
-    def __init__(self, out: Path) -> None:
-        self.out = out
-
-    def __enter__(self) -> None:
-        """Nothing to prepare."""
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Name the folder and what to do."""
-        if isinstance(error, OSError):
-            raise NearcastError(
-                f"cannot write to {self.out}: {_brief(error)}; make room and run the same "
-                "command again, it goes on where it stopped"
-            ) from error
-
-
-def _brief(error: OSError) -> str:
-    """What the system says; Arrow's errors carry a number and no text of the system."""
-    if error.strerror:
-        return error.strerror
-    return os.strerror(error.errno) if error.errno else str(error).splitlines()[0]
 
 
 def commit(out: Path, files: dict[str, str]) -> None:

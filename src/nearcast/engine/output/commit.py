@@ -15,7 +15,7 @@ from nearcast.engine.moves.control import Controls
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.answers import answers_name, write_answers
 from nearcast.engine.output.archiving import open_archive
-from nearcast.engine.output.batch_files import commit, explained
+from nearcast.engine.output.batch_files import commit
 from nearcast.engine.output.reports import BatchRecord, Reports
 from nearcast.engine.output.sinks import Delivery, Shown
 from nearcast.engine.output.sinks.files import is_told
@@ -24,6 +24,7 @@ from nearcast.engine.shard.manifests import manifests_after
 from nearcast.engine.shard.report import Report, costs_of, parts_of
 from nearcast.engine.upkeep import Upkeep
 from nearcast.wire import told
+from nearcast.wire.explained import explained
 
 OnBatch = Callable[[BatchRecord], None]
 

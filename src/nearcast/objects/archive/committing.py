@@ -11,11 +11,11 @@ import msgspec
 
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
-from nearcast.objects.archive.explained import explained
 from nearcast.objects.archive.manifest import NAME, TEMPORARY, File, Manifest, Part, load, save
 from nearcast.objects.archive.merging import choose, joined
 from nearcast.objects.archive.writing import put_file
 from nearcast.wire.durable import make_folder, sync_folder
+from nearcast.wire.explained import explained
 
 __all__ = ["Archive"]
 
@@ -40,7 +40,7 @@ class Archive:
                     "count; choose an empty folder for the archive, or restore the manifest"
                 )
             manifest = Manifest(space, run)
-            with explained(folder):
+            with explained(folder, "the archive"):
                 make_folder(folder)
                 save(folder, manifest)
         if manifest.run != run:
@@ -50,7 +50,7 @@ class Archive:
         if manifest.space is not space:
             raise NearcastError(f"{folder} is an archive of {manifest.space.value} space")
         self.manifest = manifest
-        with explained(folder):
+        with explained(folder, "the archive"):
             self._forget_leftovers()
 
     def commit(self, batch: int, parts: Iterable[Part]) -> None:
@@ -59,7 +59,7 @@ class Archive:
         Batches come in order. First files get their names, then the manifest names them.
         """
         parts = list(parts)
-        with explained(self.folder):
+        with explained(self.folder, "the archive"):
             if batch <= self.manifest.batch:  # a repeat; its objects may be merged already
                 for part in parts:
                     Path(part.temporary).unlink(missing_ok=True)
@@ -78,7 +78,7 @@ class Archive:
         if not chosen:
             return False
         old = {file.name for file in chosen}
-        with explained(self.folder):
+        with explained(self.folder, "the archive"):
             name = f"{chosen[0].date}/c{self.manifest.merged:08d}.parquet"
             part = put_file(
                 self.folder,

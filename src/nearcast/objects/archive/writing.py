@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from nearcast.model.space import Space
 from nearcast.objects.archive.columns import archived
-from nearcast.objects.archive.explained import explained
 from nearcast.objects.archive.geoparquet import bounds, write_file
 from nearcast.objects.archive.manifest import TEMPORARY, File, Part
 from nearcast.objects.curve.order import hilbert_order
 from nearcast.wire.durable import make_folder
+from nearcast.wire.explained import explained
 from nearcast.wire.tables import numbers
 
 __all__ = ["DAY_MS", "ArchiveWriter", "folder_of", "put_file"]
@@ -46,7 +46,7 @@ class ArchiveWriter:
         days = numbers(table["time"]) // DAY_MS
         order = np.argsort(days, kind="stable")
         found, starts = np.unique(days[order], return_index=True)
-        with explained(self.folder):
+        with explained(self.folder, "the archive"):
             for day, rows in zip(found.tolist(), np.split(order, starts[1:]), strict=True):
                 for n, first in enumerate(range(0, len(rows), _MOST_ROWS)):
                     name = f"{folder_of(day)}/b{batch:08d}-s{shard:04d}-{n:03d}.parquet"

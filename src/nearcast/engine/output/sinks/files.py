@@ -10,12 +10,13 @@ from typing import ClassVar
 
 from nearcast.engine.options.run_options import checked
 from nearcast.engine.options.spans import keep_ms
-from nearcast.engine.output.batch_files import TEMPORARY, commit, explained, forget_temporary
+from nearcast.engine.output.batch_files import TEMPORARY, commit, forget_temporary
 from nearcast.engine.output.rolling import Roller, check_run
 from nearcast.engine.output.sinks.base import Delivery, OfRun, Shown
 from nearcast.model.errors import NearcastError
 from nearcast.wire import told
 from nearcast.wire.durable import make_folder, sync_file
+from nearcast.wire.explained import explained
 from nearcast.wire.line_rows import write_table
 
 __all__ = ["EVERY", "FilesOf", "is_told"]

@@ -11,20 +11,23 @@ __all__ = ["explained"]
 
 
 class explained:  # noqa: N801 -- reads as a word in `with explained(...)`
-    """Turns an error of the disk into one line that says what to do. The batch can be repeated."""
+    """Turns an error of the disk into one line that says what to do. The batch can be repeated.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    `what` stands before the name of the folder.
+    """
+
+    def __init__(self, folder: Path, what: str = "") -> None:
+        self.named = f"{what} {folder}".strip()
 
     def __enter__(self) -> None:
         """Nothing to prepare."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Name the archive, what the system says, and the way out."""
+        """Name the folder, what the system says, and the way out."""
         if isinstance(error, OSError):
             raise NearcastError(
-                f"cannot write to the archive {self.folder}: {_brief(error)}; make room and run "
-                "the same command again, it goes on where it stopped"
+                f"cannot write to {self.named}: {_brief(error)}; make room and run the same "
+                "command again, it goes on where it stopped"
             ) from error
 
 
