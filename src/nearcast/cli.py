@@ -218,10 +218,12 @@ def _strategies(_: argparse.Namespace) -> int:
             print(f"  router {router.name:15} {router.about} [{router.paper}]")
         for index in kind.index_classes():
             print(f"  index  {index.name:15} {index.about} [{index.paper}]")
+        for variant in kind.variants.values():
+            print(f"  /      {variant.name:15} {variant.about} [{variant.paper}]")
     print(f"objects that stay: default {DEFAULT} ({REASON})")
     for store in STORES.values():
         print(f"  store  {store.name:15} {store.about} [{store.paper}]")
-    print("choose with --strategy KIND=ROUTER or KIND=ROUTER+INDEX, and --store NAME")
+    print("choose with --strategy KIND=ROUTER, ROUTER+INDEX or ROUTER+INDEX/VARIANT, --store NAME")
     return 0
 
 

@@ -98,6 +98,14 @@ class Examples:
     """What this kind alone promises; the argument is a seed."""
 
 
+class Variant(Protocol):
+    """What `nearcast strategies` says of a way to work."""
+
+    name: ClassVar[str]
+    paper: ClassVar[str]
+    about: ClassVar[str]
+
+
 class Kind(ABC):
     """A kind of query. Instances have no state but what a run says to them (`of_run`)."""
 
@@ -182,6 +190,11 @@ class Kind(ABC):
     def indexes(self) -> list[str]:
         """Their names."""
         return [index.name for index in self.index_classes()]
+
+    @property
+    def variants(self) -> Mapping[str, type[Variant]]:
+        """Ways in which an index of this kind may work, by name; chosen as INDEX/NAME."""
+        return {}
 
     def index(self, name: str) -> MakeIndex:
         """What makes the index of that name."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nearcast.index.arena import Memory
+from nearcast.index.arena import Memory, Storage
 from nearcast.index.base import LocalIndex
 from nearcast.index.tops import base
 from nearcast.index.tops.base import TopIndex
@@ -37,7 +37,9 @@ class Tight(Reach):
     """As few entries besides the result as can be: it is short at every turn."""
 
     name = "tight"
-    policy = Roots(0.0)
+
+    def __init__(self, space: Space, storage: Storage, frame: Frame = Frame()) -> None:  # noqa: B008
+        super().__init__(space, storage, frame, Roots(0.0))
 
 
 def topk(k: int, *keywords: str, at: Iterable[float] = (0, 0), **fields: Any) -> Json:

@@ -44,6 +44,7 @@ __all__ = ["TopIndex"]
 
 _PART = 8  # of the window: no more of it than this part leaves in one period
 _LEAST = 512  # objects of a period, whatever the window is
+_LEARNED = 8  # numbers that a policy may remember
 
 
 class TopIndex(PostedIndex):
@@ -54,10 +55,16 @@ class TopIndex(PostedIndex):
     results = BEST
     most_cells = 0
     dissemination: ClassVar[type[Dissemination]]
-    policy: Policy = Roots()
 
-    def __init__(self, space: Space, storage: Storage, frame: Frame = Frame()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        space: Space,
+        storage: Storage,
+        frame: Frame = Frame(),  # noqa: B008
+        policy: Policy | None = None,
+    ) -> None:
         self.frame = frame
+        self.policy = Roots() if policy is None else policy
         self.counted = np.zeros(st.COUNTS, np.int64)
         self._carried = Carried()
         self._tops = TopStore(storage, frame.idf.hashed)
@@ -68,6 +75,8 @@ class TopIndex(PostedIndex):
     def load(self) -> None:
         super().load()
         self._tops.load()
+        self._tops.meta[st.UPKEEP] = self.policy.upkeep
+        self.policy.attach(self.storage.array("tops.policy", np.float64, 1, _LEARNED))
         self._clocks: list[tuple[int, NDArray[np.int64]]] = []
         self._fallen: list[NDArray[np.int64]] = []
         self._found_by = self.dissemination(self.space, self.storage, self.frame.idf.hashed)
@@ -127,9 +136,7 @@ class TopIndex(PostedIndex):
                 tops.meta[st.STALE] = 0
             last = stop == len(w.ranks)
             self._begin(w, p, before, ranked, last, counts)
-            short = find_short(tops.state, self._slots, p, len(self))
-            if len(short):
-                self._refill(short, p, published, before, counts)
+            self._refill_short(p, published, before)
             for some in range(first, stop, self._found_by.step):
                 self._offer(w, p, some, min(some + self._found_by.step, stop), counts)
             self._settle(w, p, counts)
@@ -160,8 +167,11 @@ class TopIndex(PostedIndex):
         if not meta[st.READY]:
             log.rebuild(self.past, before)
         ranked = before if len(w.ranks) else max(self.ranked, log.published)
+        held = log.top - int(meta[st.FIRST])
         log.let_go(self.frame.window.first_rank(ranked), self._gone_at(int(meta[st.PASSED])))
+        left = held - (log.top - int(meta[st.FIRST]))
         log.append_batch(w.o, w.ranks)
+        self.policy.flow(held - left + len(w.ranks), len(w.ranks), left)
         self._tops.attach()
         return ranked
 
@@ -228,16 +238,15 @@ class TopIndex(PostedIndex):
         slots = [np.arange(first, first + len(clocks)) for first, clocks in self._clocks]
         return np.concatenate([none, *slots]), np.concatenate([none, *(c for _, c in self._clocks)])
 
-    def _refill(
-        self, slots: NDArray[np.int64], p: st.Period, published: int, passed: int,
-        counts: NDArray[np.int64],
-    ) -> None:  # fmt: skip
-        """Fill buffers that would run short, as of the beginning of a period."""
+    def _refill_short(self, p: st.Period, published: int, passed: int) -> None:
+        """Fill buffers that would run short in a period, as of its beginning."""
+        slots = find_short(self._tops.state, self._slots, p, len(self))
         n = len(slots)
+        if n == 0:
+            return
         ranks, times = np.full(n, published), np.full(n, passed)
         self.refills.fill(self._tops, self._slots, self.past, p, slots, ranks, times)
         self._post(slots)
-        del counts
 
     def _post(self, slots: NDArray[np.int64], late: bool = False) -> None:
         """Post slots whose floors are new; `late`: those that have begun already."""

@@ -4,7 +4,7 @@ A buffer holds every object of the window that is at least as good as its last e
 was filled or cut, and whose score is at least the floor; but none that k others precede and
 outlive: such a one can never be seen again. Of equal scores the newer one is the better. The first
 k entries are the result. Dominated entries, and hidden ones that left the window, go when room is
-needed or when the result changes by expiry.
+needed or when the result changes by expiry; a policy may say otherwise (`UPKEEP`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.index.tops.policy import AT_ONCE, BY_LENGTH, FOR_ROOM
 from nearcast.index.tops.state import (
     CHANGED,
+    COMPARED,
     DONE,
     ENTER,
     FLOOR,
@@ -28,6 +30,8 @@ from nearcast.index.tops.state import (
     OUT_TOP,
     POOL_TOP,
     ROOM,
+    TOUCHED,
+    UPKEEP,
     K,
     Period,
     Tops,
@@ -168,6 +172,7 @@ def _expire(t: Tops, p: Period, slot: int, moment: int, order: int, time: int, t
     """Take out what has left at `moment`: visible ones leave, then what moves up enters."""
     first, ranks = scores_at(t, slot), ranks_at(t, slot)
     length, k = np.int64(t.half[slot, LENGTH]), np.int64(t.half[slot, K])
+    t.meta[TOUCHED] += length
     kept = visible = 0
     by_time = 0 if p.count > 0 else MOMENT
     for j in range(length):
@@ -221,17 +226,35 @@ def settle(t: Tops, s: sl.Slots, w: Weighed, p: Period, slot: int, until: int) -
 
 
 @njit(lean=True)
-def prune(t: Tops, p: Period, slot: int) -> None:
-    """Drop what k others precede and outlive, and hidden entries that left."""
+def prune(t: Tops, p: Period, slot: int, behind: int) -> None:
+    """Drop entries from `behind` on that k others precede and outlive; hidden ones that left too.
+
+    Whatever has left is outlived by the k entries of the result.
+    """
     first, ranks = scores_at(t, slot), ranks_at(t, slot)
     length, k = np.int64(t.half[slot, LENGTH]), np.int64(t.half[slot, K])
-    kept = min(length, k)
+    kept = max(k, np.int64(behind))
+    kept = min(length, kept)
     for j in range(kept, length):
         own = leaves(t, p, t.ranks[ranks + j])
         beaten = 0
         for other in range(kept):
             beaten += leaves(t, p, t.ranks[ranks + other]) >= own
+        t.meta[COMPARED] += kept
         if beaten < k:
+            _move(t, first, ranks, j, kept)
+            kept += 1
+    t.half[slot, LENGTH] = np.int32(kept)
+
+
+@njit(lean=True)
+def drop_left(t: Tops, p: Period, slot: int, now: int) -> None:
+    """Drop hidden entries that have left at the moment `now`."""
+    first, ranks = scores_at(t, slot), ranks_at(t, slot)
+    length = np.int64(t.half[slot, LENGTH])
+    kept = min(length, np.int64(t.half[slot, K]))
+    for j in range(kept, length):
+        if leaves(t, p, t.ranks[ranks + j]) > now:
             _move(t, first, ranks, j, kept)
             kept += 1
     t.half[slot, LENGTH] = np.int32(kept)
@@ -274,10 +297,12 @@ def cut(t: Tops, p: Period, slot: int, most: int, depth: int) -> None:
 def insert(t: Tops, p: Period, slot: int, score: float, place: int, most: int, depth: int) -> int:
     """Put the object at a place of the log into a buffer; where it is then, or -1: no room."""
     length = np.int64(t.half[slot, LENGTH])
+    t.meta[TOUCHED] += length
     if length == t.half[slot, ROOM]:
-        prune(t, p, slot)
-        cut(t, p, slot, most, depth)
-        length = np.int64(t.half[slot, LENGTH])
+        if t.meta[UPKEEP] == FOR_ROOM:
+            prune(t, p, slot, 0)
+            cut(t, p, slot, most, depth)
+            length = np.int64(t.half[slot, LENGTH])
         if not make_room(t, slot, length + 1 + length // 16):
             return -1
     if score < t.rows[slot, FLOOR]:
@@ -299,6 +324,7 @@ def offer(
     slot: int,
     i: int,
     time: int,
+    now: int,
     score: float,
     place: int,
     most: int,
@@ -319,4 +345,9 @@ def offer(
             old = place_of(t, t.ranks[ranks_at(t, slot) + k])
             report(t, i, slot, LEAVE, time, old, 0.0)
         t.due[slot] = min(t.due[slot], leaves(t, p, t.ranks[ranks_at(t, slot) + at]))
+    if t.meta[UPKEEP] == AT_ONCE:
+        prune(t, p, slot, at + (p.count > 0))  # by time, one that came late may be dominated itself
+    elif t.meta[UPKEEP] == BY_LENGTH:
+        drop_left(t, p, slot, now)
+        cut(t, p, slot, most, depth)
     return DONE

@@ -45,6 +45,7 @@ __all__ = [
     "offer_all",
     "purge",
     "settle_all",
+    "skybands",
 ]
 
 _FAR, _NEAR = 24, 8  # candidates from prefetching memory to reading it
@@ -167,7 +168,9 @@ def _consider(
         return short
     counts[OFFERED] += 1
     size = min(np.int64(t.half[slot, K]), np.int64(len(most) - 1))
-    return offer(t, p, slot, i, time, score, place, np.int64(most[size]), np.int64(depth[size]))
+    return offer(
+        t, p, slot, i, time, now, score, place, np.int64(most[size]), np.int64(depth[size])
+    )
 
 
 @njit(lean=True)
@@ -244,6 +247,34 @@ def purge(t: Tops, p: Period, n: int, passed: int) -> None:
                 kept += 1
         t.half[slot, LENGTH] = np.int32(kept)
         t.due[slot] = due_of(t, p, slot)
+
+
+@njit
+def skybands(
+    p: Period,
+    offsets: NDArray[np.int64],
+    ranks: NDArray[np.int64],
+    times: NDArray[np.int64],
+    wanted: NDArray[np.int64],
+    kept: NDArray[np.bool_],
+) -> int:
+    """Of lists of objects, best first, keep what fewer than k precede and outlive (definition 11).
+
+    Changes `kept`; returns how many pairs were compared.
+    """
+    compared = 0
+    for q in range(len(wanted)):
+        for at in range(offsets[q], offsets[q + 1]):
+            if not kept[at]:
+                continue
+            own = ranks[at] if p.count > 0 else times[at]
+            beaten = 0
+            for other in range(offsets[q], at):
+                if kept[other]:
+                    beaten += (ranks[other] if p.count > 0 else times[other]) >= own
+                    compared += 1
+            kept[at] = beaten < wanted[q]
+    return compared
 
 
 @njit

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nearcast.index.tops import state as st
-from nearcast.index.tops.match import fill, last_needed
-from nearcast.index.tops.policy import Policy
+from nearcast.index.tops.match import fill, last_needed, skybands
+from nearcast.index.tops.policy import AT_ONCE, Policy
 from nearcast.index.tops.store import TopStore
 from nearcast.kernels import slots as sl
 from nearcast.kernels.queries import Centres, Queries, Wishes
@@ -22,6 +22,7 @@ __all__ = ["Refill"]
 
 _MOST = 1 << 22  # entries that one search fetches, about
 _LIMITS = 1 << 12  # k up to which buffers are cut
+_NO_LIMIT = 2**31 - 1
 
 Longs = NDArray[np.int64]
 
@@ -33,7 +34,8 @@ class Refill:
         self.space = space
         self.frame = frame
         self.policy = policy
-        self.filled = 0  # buffers filled
+        self.filled = 0  # buffers filled, those of new subscriptions too
+        self.begun = 0  # of them, those of new subscriptions
         self.searched = 0  # searches for that: more if the first was not deep enough
         self.examined = 0  # objects looked at
         self._limits: tuple[NDArray[np.int32], NDArray[np.int32]] | None = None
@@ -41,10 +43,12 @@ class Refill:
     def limits(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """By k: buffers with more entries are cut to so many. The last is for all larger k."""
         if self._limits is None:
-            k = np.arange(_LIMITS)
-            most = np.append(self.policy.most(k), 2**31 - 1).astype(np.int32)
-            depth = np.append(np.maximum(self.policy.depth(k), k), 2**31 - 1).astype(np.int32)
-            self._limits = most, depth
+            k = np.arange(1, _LIMITS)
+            most = np.concatenate([[_NO_LIMIT], self.policy.most(k), [_NO_LIMIT]])
+            depth = most  # where nothing is cut
+            if most.min() < _NO_LIMIT:
+                depth = np.concatenate([[_NO_LIMIT], self.policy.depth(k), [_NO_LIMIT]])
+            self._limits = most.astype(np.int32), depth.astype(np.int32)
         return self._limits
 
     def fill(
@@ -85,6 +89,7 @@ class Refill:
             todo = np.concatenate([some[again], todo[len(some) :]])
         tops.state.marks[slots] |= st.CHANGED | st.WHOLE
         self.filled += len(slots)
+        self.begun += len(slots) if begins else 0
         return lives
 
     def _empty(self, tops: TopStore, p: st.Period, slots: Longs) -> None:
@@ -129,17 +134,28 @@ class Refill:
         found = past.best(queries, centres, wishes)
         self.searched += n
         self.examined += found.examined
+        self.policy.searched(n, found.examined)
         wanted = t.half[slots, st.K].astype(np.int64)
         starts = np.asarray(found.offsets)
         full = np.diff(starts) == depth
         needed = last_needed(p, starts, found.rank, found.time, wanted)
-        again = full & (needed < 0) & (depth < most)
         full &= depth < most
         floors = self.policy.floors(wanted, starts, found.value, full)
-        bound = np.append(found.value, 0.0)[needed]  # -1: the one at the end
-        floors = np.where(full & (needed >= 0), np.minimum(floors, bound), floors)
+        scores = np.append(found.value, np.inf)
+        again = full & ((needed < 0) | (floors < scores[starts[1:] - 1]))
+        # Too few that outlast the period: the search goes deeper, or all there is must be taken.
+        bound = np.where(needed >= 0, scores[needed], -np.inf)
+        floors = np.minimum(floors, bound)
+        # No more entries than a buffer may have, unless it would run short.
+        allowed = np.maximum(self.policy.most(wanted), needed - starts[:-1] + 1)
+        long = np.diff(starts) > allowed
+        last = scores[np.where(long, starts[:-1] + allowed - 1, -1)]
+        floors = np.where(long, np.maximum(floors, last), floors)
         kept = found.value >= np.repeat(floors, np.diff(starts))
         kept &= ~np.repeat(again, np.diff(starts))
+        kept &= np.arange(starts[-1]) < np.repeat(starts[:-1] + allowed, np.diff(starts))
+        if self.policy.upkeep == AT_ONCE:
+            tops.meta[st.COMPARED] += skybands(p, starts, found.rank, found.time, wanted, kept)
         good = np.flatnonzero(~again)
         ends_at = np.append(0, np.cumsum(kept))[starts]
         lengths = np.diff(ends_at)[good]

@@ -32,7 +32,10 @@ STALE = 8  # 1: buffers may hold what had left before
 POSTED = 9  # slots that were posted
 FREE = 10  # .. FREE + CLASSES: 1 + the first free block of a size; 0: none
 CLASSES = 96
-META = FREE + CLASSES
+UPKEEP = FREE + CLASSES  # when entries go (`index.tops.policy`)
+TOUCHED = UPKEEP + 1  # counted work: entries of buffers into which objects came or from which left
+COMPARED = UPKEEP + 2  # and pairs of entries that were compared, to find dominated ones
+META = UPKEEP + 3
 
 # marks of a slot within a batch
 CHANGED, WHOLE = 1, 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, ClassVar, cast
@@ -12,12 +13,13 @@ from msgspec import Meta
 
 from nearcast.index.scan import Scan
 from nearcast.index.tops.base import TopIndex
+from nearcast.index.tops.policies import POLICIES, policy
 from nearcast.kinds.answers import BestFirst
-from nearcast.kinds.base import Event, Examples, Kind, MakeIndex, Needs
+from nearcast.kinds.base import Event, Examples, Kind, MakeIndex, Needs, Variant
 from nearcast.kinds.topk.definition import Best
 from nearcast.kinds.topk.examples import EXAMPLES
 from nearcast.model import reading
-from nearcast.model.errors import Invalid, brief
+from nearcast.model.errors import Invalid, NearcastError, brief
 from nearcast.model.frame import Frame, Window
 from nearcast.model.space import EARTH_RADIUS_M, Space, check_position
 from nearcast.model.words import normalise
@@ -77,11 +79,23 @@ class Topk(Kind):
         return self.frame.window
 
     def index(self, name: str) -> MakeIndex:
-        """What makes the index of that name; it knows what the run says."""
-        made = super().index(name)
-        return (
-            made if name == Scan.name else partial(cast("type[TopIndex]", made), frame=self.frame)
-        )
+        """What makes the index of that name, or of INDEX/POLICY; it knows what the run says."""
+        index, given, how = name.partition("/")
+        made = super().index(index)
+        if index == Scan.name:
+            if given:
+                raise NearcastError(f"strategy: {index} keeps everything; write {index} alone")
+            return made
+        chosen = partial(cast("type[TopIndex]", made), frame=self.frame)
+        if not given:
+            return chosen
+        policy(how)  # refuses what there is not
+        return lambda space, storage: chosen(space, storage, policy=policy(how))
+
+    @property
+    def variants(self) -> Mapping[str, type[Variant]]:
+        """How deep buffers are (`nearcast.index.tops.policies`)."""
+        return POLICIES
 
     def compile(self, query: Any, space: Space) -> tuple[int, tuple[Any, ...]]:
         """(nothing, the centre, k, and what a score is made of)."""
