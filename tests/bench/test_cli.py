@@ -35,7 +35,8 @@ FLAGS = {
     },
     "range-index": {
         "--full", "--spark", "--queries", "--subscriptions", "--seed", "--objects", "--index",
-        "--side-max", "--churn", "--workers", "--strategy", "--batch-events", "--keep",
+        "--side-max", "--churn", "--workers", "--strategy", "--batch-events", "--keep", "--shape",
+        "--space", "--shards",
     },
     "terms": {
         "--objects", "--subscriptions", "--rate", "--every", "--window", "--area", "--index",

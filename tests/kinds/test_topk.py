@@ -220,7 +220,8 @@ def test_objects_count_that_came_before_the_first_subscription(
         space=Space.PLANAR, order=order, strategies={"range": "tornado"}, arena=str(memory)
     )
     run = run_log(tmp_path / "a", log, chosen, 10)
-    assert Feed(run.checkpoint).read(0)[0].kinds == ("topk",)
+    # A live run cannot look ahead: it holds the window in parts until somebody subscribes to it.
+    assert Feed(run.checkpoint).read(0)[0].kinds == (("topk",) if order == "time" else ())
     assert sum('"enter"' in text for text in reported(run.out).elements()) == 4
     more = (
         chosen

@@ -47,6 +47,7 @@ def add_flags(parser: argparse.ArgumentParser) -> Flags:
     )
     flags.add("--workers", type=positive, metavar="M", help="default: 2", modes=(_FULL,))
     flags.add("--strategy", metavar="NAME", help="who routes", modes=(_FULL, _SPARK))
+    flags.add("--shards", type=positive, metavar="N", help="default: 2", modes=(_SPARK,))
     flags.add("--batch-events", type=positive, metavar="N", help="a batch", modes=(_SPARK,))
     flags.add("--keep", metavar="DIR", help="a folder for logs and results", modes=(_SPARK,))
     return flags
@@ -86,6 +87,7 @@ def _spark_setting(args: argparse.Namespace) -> spark.Setting:
         objects="objects",
         seed="seed",
         batch_events="batch_events",
+        shards="shards",
         strategy="strategy",
         keep="keep",
     )

@@ -45,6 +45,7 @@ class Setting:
     objects: int = 1_000_000
     seed: int = 7
     batch_events: int = BATCH_EVENTS
+    shards: int = 2
     strategy: str | None = None
     keep: str | None = None
 
@@ -96,7 +97,13 @@ def _write_log(setting: Setting, folder: Path) -> list[Path]:
 def _pipeline(setting: Setting, parts: list[Path], folder: Path) -> Figure:
     """Figures of a replay; rates are those of the batches that are not full of standing queries."""
     strategies = {"range": setting.strategy} if setting.strategy else {}
-    engine = Engine(quiet=True, master="local[2]", format="parquet", strategies=strategies)
+    engine = Engine(
+        quiet=True,
+        master="local[2]",
+        format="parquet",
+        shards=setting.shards,
+        strategies=strategies,
+    )
     out, checkpoint = folder / "out", folder / "checkpoint"
     for stale in (out, checkpoint):
         shutil.rmtree(stale, ignore_errors=True)
@@ -108,12 +115,15 @@ def _pipeline(setting: Setting, parts: list[Path], folder: Path) -> Figure:
     seconds = sum(r.seconds for r in stream)
     tuples = sum(sum(r.reports[0].events.values()) for r in stream)
     reported = sum(r.notifications for r in stream)
-    shards = range(len(stream[0].reports))
+    copies = sum(load.objects for r in stream for load in r.loads())
+    shards = range(setting.shards)
     return {
         "figure": "range-spark",
         "group": "Q2",
         "queries": setting.queries,
         "strategy": setting.strategy or "default",
+        "shards": setting.shards,
+        "copies_per_object": round(copies / setting.objects, 3),
         "tuples": tuples,
         "batches": len(stream),
         "notifications": reported,
