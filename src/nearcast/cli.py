@@ -11,6 +11,8 @@ from nearcast import __version__
 from nearcast.engine.options.run_options import OPTIONS, RunOptions, flag, reference
 from nearcast.model.arguments import PROG, Parser, natural, positive
 from nearcast.model.errors import NearcastError
+from nearcast.serve.command import COMMANDS as SERVICE
+from nearcast.serve.command import add_commands as add_service
 
 
 def _add_options(replay: argparse.ArgumentParser) -> None:
@@ -56,6 +58,8 @@ def _parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("config", metavar="CONFIG.toml")
+
+    add_service(commands)
 
     fit = commands.add_parser("fit", help="the idf table of a corpus (keyword, df; N), for --idf")
     fit.add_argument("events", nargs="+", metavar="EVENTS", help="JSONL, .gz, Parquet, or folders")
@@ -121,6 +125,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except NearcastError as error:
         print(f"{PROG}: {error}", file=sys.stderr)
         return getattr(error, "exit_status", 2)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("nearcast"):
+            raise
+        print(f"{PROG}: {error.name} is missing: pip install 'nearcast[engine]'", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print(f"{PROG}: stopped", file=sys.stderr)
         return 130
@@ -234,4 +243,5 @@ _COMMANDS = {
     "demo": _demo,
     "generate": _generate,
     "strategies": _strategies,
+    **SERVICE,
 }

@@ -16,6 +16,7 @@ from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.batch_files import forget_temporary_before
 from nearcast.engine.output.reports import Reports
 from nearcast.engine.output.rolling import Roller
+from nearcast.wire.consumed import say_consumed
 
 __all__ = ["EVERY", "KEPT", "KEPT_OF_REPLAYS", "Upkeep"]
 
@@ -35,6 +36,7 @@ class Upkeep:
         self.checkpoint, self.out = checkpoint, out
         self.kept = KEPT if settings.order == "arrival" else KEPT_OF_REPLAYS
         self.reports, self.feed = Reports(checkpoint), Feed(checkpoint)
+        self.live = settings.order == "arrival"
         self.roller = Roller(out, settings.format, settings.keep_ms, run) if settings.keep else None
 
     def after(self, batch: int) -> None:
@@ -45,6 +47,8 @@ class Upkeep:
         self.reports.fold(batch - self.kept)
         faults.reach("upkeep-folded", batch)
         self.feed.forget(batch - self.kept)
+        if self.live:
+            say_consumed(self.out, self.feed.consumed())
         faults.reach("upkeep-forgotten", batch)
         forget_looks(self.checkpoint)
         forget_temporary_before(self.out, batch - _TRIED)

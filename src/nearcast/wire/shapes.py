@@ -70,11 +70,18 @@ OPS = ("publish", "subscribe", "unsubscribe", "ask")
 class Shapes:
     """The events of a run: what msgspec must know to decode the queries of its kinds."""
 
-    def __init__(self, queries: Sequence[type[Struct]]) -> None:
+    def __init__(
+        self,
+        queries: Sequence[type[Struct]],
+        publish: type[PublishShape] = PublishShape,
+        subscribe: Any = SubscribeShape,
+        unsubscribe: type[UnsubscribeShape] = UnsubscribeShape,
+        ask: Any = AskShape,
+    ) -> None:
+        """The four shapes may be subclasses of those of a log."""
         query: Any = Union[tuple(queries)]  # noqa: UP007 -- as many as there are kinds
         past: Any = Union[tuple(map(ask_query, queries))]  # noqa: UP007
-        subscribe, ask = SubscribeShape[query], AskShape[past]
-        event: Any = Union[PublishShape, subscribe, UnsubscribeShape, ask]  # noqa: UP007
+        event: Any = Union[publish, subscribe[query], unsubscribe, ask[past]]  # noqa: UP007
         self.names = tuple(str(q.__struct_config__.tag) for q in queries)
         self.event = event
         self.events: msgspec.json.Decoder[EventShape] = msgspec.json.Decoder(event)

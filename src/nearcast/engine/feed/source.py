@@ -176,6 +176,11 @@ class Feed:
         then = Path(known.checkpoint)
         return [places.read(self.checkpoint, then, split, watched) for split in known.splits]
 
+    def consumed(self) -> dict[str, int]:
+        """Bytes of each file that only batches have read whose plans are gone; -1: all of it."""
+        plain = {s.name: s.format == "jsonl" and s.path == s.name for s in self.ends()}
+        return {s.name: s.start + s.length if plain[s.name] else -1 for s in self.ends()}
+
     def _forgotten(self) -> Forgotten:
         """What is known of the batches whose plans are gone."""
         path = self.folder / ENDS

@@ -6,6 +6,7 @@ import logging
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -48,8 +49,11 @@ def replay(
     return summary
 
 
-def run(path: str) -> dict[str, Any]:
-    """`nearcast run`: until it is stopped by SIGINT or SIGTERM."""
+def run(path: str, started: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """`nearcast run`: until it is stopped by SIGINT or SIGTERM.
+
+    `started` is called when it reads events.
+    """
     config = load_config(path)
     logging.basicConfig(format="nearcast: %(message)s", stream=sys.stderr)
     logging.getLogger("nearcast").setLevel(logging.INFO)
@@ -70,6 +74,7 @@ def run(path: str) -> dict[str, Any]:
         signal.signal(number, lambda *_: stopped.set())
     places = ", ".join([*([out] if out else []), *map(str, sinks)])
     print(f"nearcast: running; notifications go to {places}", file=sys.stderr, flush=True)
+    started()
     while not stopped.is_set() and not running.wait(1):
         pass
     return running.stop()

@@ -6,6 +6,7 @@ particular to the file. Each sink of type files has its own `format` and `keep`.
 
 from __future__ import annotations
 
+import copy
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,12 +99,14 @@ def load_config(path: str) -> Config:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise NearcastError(f"{path}: not valid TOML: {error}") from error
     try:
-        return _config(data, Path(path).resolve().parent)
+        return config_of(data, Path(path).resolve().parent)
     except (NearcastError, msgspec.ValidationError) as error:
         raise NearcastError(f"{path}: {error}") from error
 
 
-def _config(data: dict[str, Any], base: Path) -> Config:
+def config_of(data: dict[str, Any], base: Path) -> Config:
+    """Check what a file says; `data` stays as it is. Paths are relative to `base`."""
+    data = copy.deepcopy(data)
     _refuse_unknown(data)
     named = _take_options(data)
     of_sinks = _take_options_of_sinks(data)
