@@ -10,7 +10,6 @@ from msgspec import Meta
 from nearcast.wire.shapes import Count, Time
 
 __all__ = [
-    "Answer",
     "AsOf",
     "AskBody",
     "EventsAnswer",

@@ -27,7 +27,6 @@ DATA = "nearcast-data"
 RETAIN = "24h"
 """How far back asks reach unless `[run] retain` says otherwise."""
 KEEP = "7 days"
-"""How long notifications can be read again unless `keep` of the sink says otherwise."""
 
 
 class ServeTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -37,6 +36,7 @@ class ServeTable(msgspec.Struct, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
     port: int = 8080
     gateways: int = 1  # processes; the others have the next ports
+    keep: str = KEEP  # how long notifications can be read again
     tokens: str = ""  # file of `nearcast tokens`
     certificate: str = ""  # of TLS, in PEM
     key: str = ""
@@ -94,37 +94,27 @@ def _serving(
     if bool(table.certificate) != bool(table.key):
         raise NearcastError("[serve] certificate and key belong together; give both or none")
     folder = (Path(data) if data is not None else base / table.data).resolve()
-    engine = _engine(found, folder)
-    config = config_of(engine, base)
-    if config.options.format != "jsonl":
-        raise NearcastError("[[sink]] format: the service reads jsonl; leave it out")
-    options = config.options
+    engine = _engine(found, folder, table.keep)
+    options = config_of(engine, base).options
     services = [_service(table, options, folder, base, n) for n in range(table.gateways)]
     return Serving(folder, engine, services)
 
 
-def _engine(found: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _engine(found: dict[str, Any], folder: Path, keep: str) -> dict[str, Any]:
     """What `nearcast run` gets: the places of the service, and its defaults."""
-    for name, key in (("state", "checkpoint"),):
-        if key in found.get(name, {}):
-            raise NearcastError(f"[{name}] {key} has no effect: everything is in [serve] data")
-    sinks = found.pop("sink", [{"type": "files"}])
-    for sink in sinks:
-        if sink.get("type") == "files" and "path" in sink:
-            raise NearcastError("[[sink]] path has no effect: everything is in [serve] data")
+    if "checkpoint" in found.get("state", {}):
+        raise NearcastError("[state] checkpoint has no effect: everything is in [serve] data")
     sources = found.pop("source", [])
     if any(source.get("type") != FolderSource.__struct_config__.tag for source in sources):
         raise NearcastError("[[source]]: a service reads its requests, and sources of type folder")
     inbox = {"type": "folder", "path": str(folder / "inbox")}
+    own = {"type": "files", "path": str(folder), "keep": keep}
     return {
         **found,
         "run": {"retain": RETAIN, **found.get("run", {})},
         "state": {**found.get("state", {}), "checkpoint": str(folder / "checkpoint")},
         "source": [inbox, *sources],
-        "sink": [
-            {"keep": KEEP, **sink, "path": str(folder)} if sink.get("type") == "files" else sink
-            for sink in sinks
-        ],
+        "sink": [own, *found.get("sink", [])],  # what clients read, then what else is wanted
     }
 
 
