@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import nearcast.engine
 from nearcast.kernels.hashing import hash_ids
 from nearcast.kinds import KINDS, Kind
 from nearcast.model.space import Space
@@ -232,3 +235,31 @@ def test_random_moves_about_a_third() -> None:
     _, hashes = subscriptions(KINDS["range"], 3000)
     drawn = Random(1000).homes({"seed": 1}, 0, hashes)
     assert 0.25 < np.mean(drawn != 0) < 0.35
+
+
+# -- who asks routers ----------------------------------------------------------------------------
+
+
+def test_an_id_has_one_home_only_with_equal_routers() -> None:
+    by_id = [r for r in ROUTERS.values() if r.by_id]
+    assert by_id
+    for router in ROUTERS.values():
+        for other in by_id:
+            wanted = router is other
+            assert router(4).shares_homes(other(4)) is wanted
+    one = by_id[0](4)
+    assert not one.shares_homes(one.with_table(b"another"))
+
+
+CLASS = re.compile(r"(isinstance|issubclass)\([^)]*[Rr]outer|type\([^)]*\)\s*(is|==|!=)|__class__")
+
+
+def test_the_engine_looks_at_no_class_of_a_router() -> None:
+    """It calls verbs of `Router`; what a router is stays its own affair."""
+    engine = Path(nearcast.engine.__file__).parent
+    files = sorted(engine.rglob("*.py"))
+    assert len(files) > 30
+    found = [f"{path}: {m[0]}" for path in files for m in CLASS.finditer(path.read_text())]
+    assert found == []
+    assert CLASS.search("all(type(r) is type(first) for r in routers)")
+    assert CLASS.search("if isinstance(router, Random):")

@@ -134,6 +134,10 @@ class Router(ABC):
 
     # -- who gets what -------------------------------------------------------------------------
 
+    def shares_homes(self, other: Router) -> bool:
+        """Whether an id alone decides its shard, and `other` sends it to the same one."""
+        return self.by_id and type(self) is type(other) and self.table == other.table
+
     @abstractmethod
     def place(self, controls: pa.RecordBatch, id_hash: Hashes) -> Placement:
         """Where subscriptions go."""

@@ -50,9 +50,7 @@ class RouteStep:
         self.routers: dict[str, Router] = controls.routers(batch)
         first = next(iter(self.routers.values()))
         # An id may change its kind: unless all kinds have one home for it, ends go everywhere.
-        self._one_home = first.by_id and all(
-            type(r) is type(first) and r.table == first.table for r in self.routers.values()
-        )
+        self._one_home = all(first.shares_homes(router) for router in self.routers.values())
         self._anywhere = first
         self._costs: dict[str, list[float]] = {}
         self._samples = Samples(Path(checkpoint))
