@@ -288,6 +288,10 @@ class TopIndex(PostedIndex):
         while short := step():
             self._tops.grow(short)
 
+    def named(self, changes: Changes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(ranks, times) of the objects that changes name; before the index goes on."""
+        return self._tops.log.named(changes.name_starts)
+
     # -- results and export ------------------------------------------------------------------
 
     def changed(self) -> pa.RecordBatch:

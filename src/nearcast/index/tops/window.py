@@ -140,6 +140,11 @@ class WindowLog:
             return np.asarray(self.top - 1 - (newest - ranks))
         return np.searchsorted(self.rows[: self.top, RANK], ranks).astype(np.int64)
 
+    def named(self, starts: Longs) -> tuple[Longs, Longs]:
+        """(ranks, times) of the objects whose ids begin there. One without id has no name."""
+        at = np.searchsorted(self.rows[: self.top, NAME], starts, side="right") - 1
+        return self.rows[at, RANK], self.rows[at, TIME]
+
     def names_of(self, places: Longs) -> tuple[Longs, Longs]:
         """(where the ids of places begin, their lengths)."""
         starts = self.rows[places, NAME]
