@@ -24,6 +24,7 @@ EXPERIMENTS = {
     "balance": ("a hot spot that jumps, with and without live balance", "balance"),
     "terms": ("standing terms: posts a second with all moments reported", "terms"),
     "sstd": ("the experiments of the paper on SSTD", "sstd"),
+    "crashes": ("crash points drawn at random: nothing lost, nothing twice", "crashes"),
     "redraw": ("draw the plots of stored results again", "redraw"),
 }
 

@@ -58,6 +58,18 @@ def _parser() -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument("config", metavar="CONFIG.toml")
+    run.add_argument(
+        "--metrics",
+        metavar="HOST:PORT",
+        help="serve /metrics and /healthz there, or on that port of 127.0.0.1 (default: off)",
+    )
+    run.add_argument(
+        "--log", choices=("text", "json"), default="text", help="on standard error; default: text"
+    )
+
+    status = commands.add_parser("status", help="what a run holds, live or stopped")
+    status.add_argument("checkpoint", metavar="CHECKPOINT", help="its folder")
+    status.add_argument("--json", action="store_true", help="as JSON, for scripts")
 
     add_service(commands)
 
@@ -147,7 +159,17 @@ def _replay(args: argparse.Namespace) -> int:
 def _run(args: argparse.Namespace) -> int:
     from nearcast.engine.options.command import run
 
-    run(args.config)
+    run(args.config, metrics=args.metrics, log=args.log)
+    return 0
+
+
+def _status(args: argparse.Namespace) -> int:
+    import json
+
+    from nearcast.engine.operations.status import status, table
+
+    found = status(Path(args.checkpoint))
+    print(json.dumps(found, indent=2) if args.json else table(found))
     return 0
 
 
@@ -239,6 +261,7 @@ def _strategies(_: argparse.Namespace) -> int:
 _COMMANDS = {
     "replay": _replay,
     "run": _run,
+    "status": _status,
     "fit": _fit,
     "demo": _demo,
     "generate": _generate,

@@ -55,6 +55,7 @@ FLAGS = {
         "--minutes", "--strategy", "--seed", "--queries", "--subscriptions", "--batches",
         "--batch-events", "--phase", "--churn-events", "--keep",
     },
+    "crashes": {"--points", "--seed"},
     "redraw": {"--keep"},
 }  # fmt: skip
 

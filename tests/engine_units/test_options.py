@@ -145,6 +145,7 @@ EFFECTIVE: dict[str, list[tuple[Any, dict[str, Any]]]] = {
     "plan": [({"delta": 0.5, "theta": 64.0}, {"strategies": PLANNED})],
     "lateness_ms": [(0, {}), (5, {})],
     "trigger": [("1 second", {}), ("1 minute 30 seconds", {}), ("200ms", {})],
+    "metrics": [("127.0.0.1:9100", {})],
     "manifests": [("files", {}), ("spark", {})],
     "arena": [("/tmp/somewhere", {})],
 }  # fmt: skip
@@ -329,6 +330,7 @@ def test_every_option_has_an_effect_or_is_refused(name: str) -> None:
                 "spark_conf",
                 "batch_events",
                 "trigger",
+                "metrics",
                 "manifests",
             )
             assert changed != taken_by_the_engine

@@ -17,6 +17,8 @@ from nearcast.engine.feed.source import Feed
 from nearcast.engine.feed.starting import begins_with, refuse_unread
 from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.moves.control import Controls
+from nearcast.engine.operations.in_use import InUse
+from nearcast.engine.operations.server import OperationsServer
 from nearcast.engine.options.effects import check, check_way
 from nearcast.engine.options.run_options import FOLDER, REPLAY, STREAM, RunOptions, no_effect
 from nearcast.engine.options.settings import Settings, check_bound, manifests_of
@@ -261,11 +263,30 @@ class Engine:
             raise NearcastError("nothing takes the results: give a folder or a sink")
         settings = self._settings(options, "arrival", folder)
         job = Job(settings, folder, Path(out) if out is not None else None, True, sinks)
+        in_use = InUse(folder)
         trigger = f"{duration_ms(options.trigger)} milliseconds"
-        spark = self.spark
-        _prepare_machine(job.settings, spark)
-        query = job.start(spark, trigger=trigger, on_batch=on_batch, events=events)
-        return Run(job, spark, query)
+        done, server = _Done(on_batch), None
+        try:
+            if options.metrics:  # what cannot be served is refused before Spark starts
+                from nearcast.engine.operations.metrics import Metrics
+
+                metrics = Metrics(folder)
+                server = OperationsServer(options.metrics, metrics)
+                done.also = server
+                in_use.note(server.address)
+            spark = self.spark
+            _prepare_machine(job.settings, spark)
+            query = job.start(spark, trigger=trigger, on_batch=done, events=events)
+        except BaseException:
+            if server:
+                server.close()
+            in_use.release()
+            raise
+        run = Run(job, spark, query, in_use)
+        if server:
+            run.server = server
+            metrics.lag, server.trouble = run.lag_bytes, run.trouble
+        return run
 
 
 class _Done:
@@ -273,14 +294,16 @@ class _Done:
 
     def __init__(self, on_batch: OnBatch | None) -> None:
         self._on_batch = on_batch
+        self.also: OnBatch | None = None
         self.then: Callable[[], None] | None = None
 
     def __call__(self, record: BatchRecord) -> None:
         """One batch is done."""
         if self.then is not None:
             self.then()
-        if self._on_batch is not None:
-            self._on_batch(record)
+        for call in (self.also, self._on_batch):
+            if call is not None:
+                call(record)
 
 
 def _prepare_machine(settings: Settings, spark: SparkSession) -> None:

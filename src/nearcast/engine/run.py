@@ -18,6 +18,8 @@ from nearcast.engine.feed.places import correct_spark_paths
 from nearcast.engine.feed.tailer import Tailer
 from nearcast.engine.files import run_id
 from nearcast.engine.moves.balancer import LOG, Balancer
+from nearcast.engine.operations.in_use import InUse
+from nearcast.engine.operations.server import OperationsServer
 from nearcast.engine.options.fitted import copied
 from nearcast.engine.options.settings import Settings, check_bound
 from nearcast.engine.output.batch_files import forget_temporary
@@ -155,12 +157,16 @@ class Job:
 class Run:
     """A live run. Notifications are files in `out`, and a streaming DataFrame over them."""
 
-    def __init__(self, job: Job, spark: SparkSession, query: RestartingQuery) -> None:
+    def __init__(
+        self, job: Job, spark: SparkSession, query: RestartingQuery, in_use: InUse
+    ) -> None:
         self.restarting, self.settings, self.out = query, job.settings, job.out
         self.spooled = job.spooled  # the folder `out` is the checkpoint's, and soon emptied
         query.watch()
         self.tailer: Tailer | None = None
+        self.server: OperationsServer | None = None  # of metrics
         self._job, self._spark = job, spark
+        self._in_use = in_use
         self._started = time.perf_counter()
 
     @property
@@ -211,6 +217,27 @@ class Run:
             self.tailer.poll()
             self.restarting.finish()
 
+    def finish(self) -> None:
+        """Read no more, and end what has begun: all batches that are planned, or Spark's own."""
+        if self.tailer:
+            self.tailer.stop()
+            self.restarting.finish()
+            return
+        done = self._job.reports.count()
+        while self._job.reports.count() == done and self.query.status["isTriggerActive"]:
+            if self.restarting.wait(0.1):
+                return
+
+    def trouble(self) -> str:
+        """Why the run cannot go on, or nothing; for `/healthz`."""
+        if self.tailer and self.tailer.failure:
+            return str(self.tailer.failure)
+        return "" if self.query.isActive else "the run has ended"
+
+    def lag_bytes(self) -> float | None:
+        """How many bytes of input no batch has yet, where that is known."""
+        return self.tailer.lag_bytes() if self.tailer else None
+
     def stop(self) -> dict[str, Any]:
         """Stop; the summary, which is also written. The same call again later goes on from here.
 
@@ -219,6 +246,9 @@ class Run:
         if self.tailer:
             self.tailer.stop()
         self.restarting.stop()
+        if self.server:
+            self.server.close()
+        self._in_use.release()
         self._job.close()
         summary = self._job.summarise(time.perf_counter() - self._started)
         self._check_tailer()

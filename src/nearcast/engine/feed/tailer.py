@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -158,6 +159,16 @@ class Tailer:
         """Batches planned so far."""
         return self._next
 
+    def lag_bytes(self) -> int:
+        """Bytes in the folders that no batch has yet."""
+        waiting = 0
+        for path in (p for folder in self.folders for p in _listed(folder)):
+            read = self._read.get(str(path), 0)
+            if read >= 0 and path.name.endswith(SUFFIXES) and not path.name.startswith((".", "_")):
+                with suppress(OSError):  # it is gone
+                    waiting += max(path.stat().st_size - read, 0)
+        return waiting
+
     def poll(self, packed: bool = True) -> None:
         """Look once, and plan what is new; `packed`: also in packed and columnar files."""
         with self._lock:
@@ -271,6 +282,14 @@ class Tailer:
         self._read |= found.read
         self._lines |= found.lines
         found.clear()
+
+
+def _listed(folder: Path) -> list[Path]:
+    """What is in a folder; nothing if it is away."""
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
 
 
 def _lines_in(split: Split) -> int:

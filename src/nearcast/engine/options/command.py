@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 import threading
@@ -13,9 +14,13 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from nearcast.engine.engine import Engine
+from nearcast.engine.operations.json_log import JsonLines, log_batch
 from nearcast.engine.options.config import FolderSource, SparkSource, load_config
 from nearcast.engine.options.run_options import RunOptions
+from nearcast.engine.output.commit import OnBatch
 from nearcast.engine.output.reports import BatchRecord
+
+_logger = logging.getLogger("nearcast.run")
 
 
 def replay(
@@ -49,16 +54,22 @@ def replay(
     return summary
 
 
-def run(path: str, started: Callable[[], None] = lambda: None) -> dict[str, Any]:
+def run(
+    path: str,
+    started: Callable[[], None] = lambda: None,
+    metrics: str | None = None,
+    log: str = "text",
+) -> dict[str, Any]:
     """`nearcast run`: until it is stopped by SIGINT or SIGTERM.
 
-    `started` is called when it reads events.
+    The first of these finishes the batches that have begun; a second one stops at once. `started`
+    is called when it reads events; `metrics` is an address in place of that in the file.
     """
     config = load_config(path)
-    logging.basicConfig(format="nearcast: %(message)s", stream=sys.stderr)
-    logging.getLogger("nearcast").setLevel(logging.INFO)
-    engine = Engine(config.options, quiet=True)
-    out, sinks, show = config.out, config.sinks, _show if sys.stderr.isatty() else None
+    options = config.options if metrics is None else config.options.with_({"metrics": metrics})
+    show = _log_to(log)
+    engine = Engine(options, quiet=True)
+    out, sinks = config.out, config.sinks
     source = config.source[0]
     if isinstance(source, SparkSource):
         reader = engine.spark.readStream.format(source.format).options(**source.options)
@@ -69,15 +80,44 @@ def run(path: str, started: Callable[[], None] = lambda: None) -> dict[str, Any]
     else:
         folders = [s.path for s in config.source if isinstance(s, FolderSource)]
         running = engine.tail(folders, out, config.checkpoint, on_batch=show, sinks=sinks)
-    stopped = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stopped.set())
+    stopped = _stop_by_signals()
     places = ", ".join([*([out] if out else []), *map(str, sinks)])
-    print(f"nearcast: running; notifications go to {places}", file=sys.stderr, flush=True)
+    _logger.info("running; notifications go to %s", places)
     started()
     while not stopped.is_set() and not running.wait(1):
         pass
+    if stopped.is_set():
+        running.finish()
     return running.stop()
+
+
+def _log_to(form: str) -> OnBatch | None:
+    """Log to standard error as text or JSON; what is called after each batch."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        JsonLines() if form == "json" else logging.Formatter("nearcast: %(message)s")
+    )
+    logging.basicConfig(handlers=[handler])
+    logging.getLogger("nearcast").setLevel(logging.INFO)
+    if form == "json":
+        return log_batch
+    return _show if sys.stderr.isatty() else None
+
+
+def _stop_by_signals() -> threading.Event:
+    """What SIGINT or SIGTERM sets; a second one ends this process, as a crash would."""
+    stopped = threading.Event()
+
+    def stop(number: int, _frame: object) -> None:
+        if stopped.is_set():  # nothing is lost: the batch comes again
+            os.write(2, b"nearcast: stopped at once; the same command goes on from here\n")
+            os._exit(128 + number)
+        stopped.set()
+        os.write(2, b"nearcast: finishing what has begun; once more to stop at once\n")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    return stopped
 
 
 def _show(record: BatchRecord) -> None:

@@ -193,6 +193,15 @@ class RunOptions:
             otherwise="a replay starts each batch when the one before is done; leave it out",
         ),
     ] = "0 seconds"
+    metrics: Annotated[
+        str,
+        Option(
+            values.Address(),
+            "serve /metrics (Prometheus) and /healthz of the run there",
+            ways=LIVE,
+            otherwise="a replay ends, and its figures are in summary.json; leave it out",
+        ),
+    ] = ""
     manifests: Annotated[
         str,
         Option(

@@ -134,6 +134,27 @@ class Text(Value):
         return str(value) or self.empty
 
 
+class Address(Value):
+    """Where a server listens: HOST:PORT, or a port of this machine alone."""
+
+    form = "HOST:PORT"
+    sort = "HOST:PORT, or a port of 127.0.0.1"
+
+    def check(self, value: Any) -> str:
+        """HOST:PORT, or nothing."""
+        if value == "":
+            return ""
+        text = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+        host, _, port = text.rpartition(":")
+        if not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65_535 or text.startswith(":"):
+            raise ValueError(f"{brief(value)}; write HOST:PORT, or a port of this machine alone")
+        return f"{host or '127.0.0.1'}:{int(port)}"
+
+    def show(self, value: Any) -> str:
+        """No address: none is served."""
+        return str(value) or "none: off"
+
+
 class Distance(Value):
     """A distance that is not zero."""
 

@@ -1,0 +1,1 @@
+"""Crash points drawn at random: nothing lost, nothing twice."""
