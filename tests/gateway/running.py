@@ -20,7 +20,7 @@ from nearcast.gateway.settings import Service
 from nearcast.testing.live_run import LiveRun
 
 DAY_MS = 86_400_000
-PATIENCE_S = 30.0
+PATIENCE_S = 240.0  # kernels may have to be compiled first
 
 
 def until(holds: Callable[[], Any], what: str = "it") -> Any:
@@ -36,10 +36,10 @@ def until(holds: Callable[[], Any], what: str = "it") -> Any:
 class Server:
     """A gateway behind a socket."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, port: int = 0) -> None:
         self.app = create_app(service)
         config = uvicorn.Config(
-            self.app, host="127.0.0.1", port=0, log_level="warning", access_log=False,
+            self.app, host="127.0.0.1", port=port, log_level="warning", access_log=False,
             ws="wsproto", timeout_graceful_shutdown=1,
         )  # fmt: skip
         self.server = uvicorn.Server(config)
@@ -79,11 +79,11 @@ class Running:
         """A client of the first gateway."""
         return self.server.http
 
-    def another(self, **changes: Any) -> Server:
+    def another(self, port: int = 0, **changes: Any) -> Server:
         """Another gateway of the same run."""
         from msgspec.structs import replace
 
-        self.more.append(Server(replace(self.service, **{"name": "other", **changes})))
+        self.more.append(Server(replace(self.service, **{"name": "other", **changes}), port))
         return self.more[-1]
 
     def settled(self) -> None:
@@ -127,8 +127,7 @@ def running(folder: Path, memory: Path, **changes: Any) -> Iterator[Running]:
         stopped.set()
         thread.join()
         for server in (running.server, *running.more):
-            if server.thread.is_alive():
-                server.stop()
+            server.stop()
         run.tailer.stop()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import sys
@@ -14,6 +15,7 @@ from nearcast.gateway.settings import Service, load
 from nearcast.model.errors import NearcastError
 
 _STOP_S = 5
+_LOOK_S = 0.2
 
 
 def is_loopback(host: str) -> bool:
@@ -62,6 +64,15 @@ def main(path: str) -> int:
             server_header=False,
         )
     )
+
+    async def close_streams() -> None:
+        """Open streams would hold up the end: they do not end by themselves."""
+        while not server.should_exit:
+            await asyncio.sleep(_LOOK_S)
+        app.state.gateway.hub.close()
+        await asyncio.sleep(_STOP_S)
+
+    app.state.gateway.beside(close_streams)
     server.run()
     return 0 if server.started else 1
 

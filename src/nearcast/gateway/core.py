@@ -36,6 +36,7 @@ ENGINE = "engine.json"
 _logger = logging.getLogger("nearcast.gateway")
 _PRUNE_S = 60.0
 _LOOK_S = 1.0
+_SHORT_S = 0.25  # how long the end may have to wait for a look
 
 
 class EngineState(msgspec.Struct, frozen=True):
@@ -64,7 +65,8 @@ class Gateway:
         self.registry = Registry(folder)
         self.registering = Registering(self.registry, service.inbox)
         self.results = Results(self.registry, self.registering, Told(folder), self.kinds)
-        self.tokens = Tokens(Path(service.tokens)) if service.tokens else None
+        self.tokens = Tokens(Path(service.tokens), service.limits) if service.tokens else None
+        self._anyone = msgspec.structs.replace(ANYONE, limits=service.limits)
         self.allowances = Allowances(self.registry)
         self.audit = Audit(folder / "audit")
         self.secret = _secret(folder / "gateway.secret")
@@ -92,10 +94,11 @@ class Gateway:
     async def stop(self) -> None:
         """Write what waits, and stop."""
         self.stopping.set()
-        self.hub.stop()
+        self.hub.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self.hub.stop)
         await asyncio.to_thread(self.inbox.stop)
         self.registry.close()
         self.audit.close()
@@ -114,7 +117,9 @@ class Gateway:
 
     def client(self, authorization: str | None) -> Client:
         """Who makes a request."""
-        return ANYONE if self.tokens is None else self.tokens.client(authorization)
+        if self.tokens is None:
+            return self._anyone
+        return self.tokens.client(authorization)
 
     # -- what goes into the log --------------------------------------------------------------
 
@@ -168,7 +173,7 @@ class Gateway:
     async def _fold(self) -> None:
         """Keep present results up to date."""
         through: Cursor = await asyncio.to_thread(self.results.fold)
-        await asyncio.to_thread(self.results.told.wait, through.batch - 1, _LOOK_S)
+        await asyncio.to_thread(self.results.told.wait, through.batch - 1, _SHORT_S)
 
     async def _prune(self) -> None:
         """Remove what nobody needs any more."""

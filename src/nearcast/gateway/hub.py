@@ -27,7 +27,7 @@ _QUEUE = 1000  # notifications that wait for a client, at most
 _PIECE = 2000  # lines that are handed over at a time
 _FOUND = 500  # notifications that a listener takes from the log at a time
 _LOOKED = 100_000  # lines that it looks at for them, at most
-_WAIT_S = 1.0
+_WAIT_S = 0.25
 
 
 class _Named(msgspec.Struct):
@@ -93,8 +93,9 @@ class Listener:
 
         `cursor` is behind what was given.
         """
+        self.hub.enter(self)
         try:
-            while True:
+            while not self.hub.closed:
                 if not self.attached:
                     notes, through = await asyncio.to_thread(
                         self.hub.look, self.cursor, self.wanted
@@ -119,7 +120,7 @@ class Listener:
                             self.cursor = max(self.cursor, self.hub.end)
                         yield []
         finally:
-            self.hub.detach(self)
+            self.hub.leave(self)
 
 
 class Hub:
@@ -134,7 +135,8 @@ class Hub:
         self._by_id: dict[str, set[Listener]] = {}
         self._by_owner: dict[str, set[Listener]] = {}
         self._asks: dict[str, Callable[[Note], None]] = {}
-        self._stopped = False
+        self._listening: set[Listener] = set()
+        self._stopped = self.closed = False
         self._thread = threading.Thread(target=self._follow, name="hub", daemon=True)
         self._dealt = threading.Semaphore(4)  # pieces that wait for the loop
 
@@ -151,6 +153,13 @@ class Hub:
     def stop(self) -> None:
         """Read no more."""
         self._stopped = True
+        self._thread.join()
+
+    def close(self) -> None:
+        """End all streams, from within the loop; their clients come back to another gateway."""
+        self.closed = True
+        for listener in self._listening:
+            listener.woken.set()
 
     def listen(self, wanted: Wanted, after: Cursor | None) -> Listener:
         """A listener from a cursor on; None: from now on."""
@@ -166,6 +175,15 @@ class Hub:
     def forget(self, id_: str) -> None:
         """Nobody waits for it any more."""
         self._asks.pop(id_, None)
+
+    def enter(self, listener: Listener) -> None:
+        """It is listened to."""
+        self._listening.add(listener)
+
+    def leave(self, listener: Listener) -> None:
+        """It is no more."""
+        self._listening.discard(listener)
+        self.detach(listener)
 
     def attach(self, listener: Listener) -> None:
         """Deal to it what comes from now on."""

@@ -23,6 +23,7 @@ __all__ = ["Streaming", "with_cursor"]
 
 BEAT_S = 15.0
 _MOST_IDS = 10_000
+_RESTARTING = 1012
 _POLICY = 1008  # closing code: what was sent breaks the rules
 
 
@@ -84,8 +85,6 @@ class Streaming:
         with self.gateway.allowances.connection(client), self._counted(channel):
             yield b"retry: 1000\nid: %s\n\n" % str(listener.cursor).encode()
             async for notes in listener.batches(self.beat_s):
-                if self.gateway.stopping.is_set():
-                    return
                 if not notes:  # without data it moves the cursor and is no event
                     yield b": beat\nid: %s\n\n" % str(listener.cursor).encode()
                     continue
@@ -134,15 +133,13 @@ class Streaming:
     async def _send(self, socket: WebSocket, listener: Listener) -> None:
         with suppress(WebSocketDisconnect, RuntimeError):
             async for notes in listener.batches(self.beat_s):
-                if self.gateway.stopping.is_set():
-                    await socket.close(1012, "restarting")
-                    return
                 if not notes:
                     await socket.send_text(f'{{"cursor":"{listener.cursor}"}}')
                 for note in notes:
                     await socket.send_text(with_cursor(note).decode())
                 if notes:
                     self._delivered("websocket", notes)
+            await socket.close(_RESTARTING, "the gateway stops; come back")
 
     # -- figures -----------------------------------------------------------------------------
 

@@ -30,7 +30,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str  # SHA-256 of the token, in hex
     owner: str  # `*`: everyone's
     rights: tuple[str, ...]
-    limits: Limits = Limits()
+    limits: Limits | None = None  # None: those of the service
 
 
 class Client(msgspec.Struct, frozen=True):
@@ -58,8 +58,9 @@ ANYONE = Client("anyone", None, frozenset(RIGHTS))
 class Tokens:
     """The file of tokens; it is read again when it changes."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, limits: Limits) -> None:
+        """`limits`: of tokens that say none."""
+        self.path, self.limits = path, limits
         self._seen: tuple[int, int] | None = None
         self._known: dict[str, Client] = {}
         self._look()
@@ -84,7 +85,10 @@ class Tokens:
             return
         self._known = {
             t.digest: Client(
-                t.name, None if t.owner == "*" else t.owner, frozenset(t.rights), t.limits
+                t.name,
+                None if t.owner == "*" else t.owner,
+                frozenset(t.rights),
+                t.limits or self.limits,
             )
             for t in read_tokens(self.path)
         }
