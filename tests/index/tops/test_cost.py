@@ -98,7 +98,7 @@ def test_the_best_size_is_the_best_of_all(k: int, window: int, search: float, ri
 
 @pytest.fixture
 def learned() -> CostSkyband:
-    policy = CostSkyband()
+    policy = CostSkyband(1.0)
     policy.attach(np.zeros(8))
     return policy
 

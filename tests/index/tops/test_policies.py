@@ -27,7 +27,8 @@ from nearcast.testing.drive import plan, run_index
 from nearcast.testing.oracle import replay
 
 short_periods = test_reach.short_periods
-TEXTS = ["roots", "cskyband", "cskyband=0.001", "skyband", "skyband=1", "skyband-full", "kmax=1.5"]
+TEXTS = ["roots", "cskyband", "cskyband=0.001", "skyband", "skyband=1", "skyband-full"]
+TEXTS += ["kmax=1.5", "kmax=1"]
 WINDOWS = [Window(count=40), Window(span_ms=40)]
 
 Entry = tuple[float, int]
@@ -81,7 +82,7 @@ def test_buffers_are_what_their_policy_defines(text: str, window: Window) -> Non
                 assert inside == [one[:2] for one in scored[: len(inside)]]
                 assert len(inside) >= len(above)
             seen += len(inside) > k
-    assert seen > (0 if text == "skyband=1" else 50)
+    assert seen > (0 if text in ("skyband=1", "kmax=1") else 50)
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -107,6 +108,7 @@ def test_first_buffers_are_as_deep_as_the_definitions_say(ties: bool) -> None:
             "skyband=1": skyband([o for o in scored if o[0] >= scored[k - 1][0]], k, window),
             "skyband-full": skyband(scored, k, window),
             "kmax=1.5": [one[:2] for one in scored[:6]],
+            "kmax=1": [one[:2] for one in scored[:4]],
         }
         table = held.index._tops.table(np.array([slot]), np.array([0])).to_pylist()[0]
         entries = list(zip(table["score"], table["rank"], strict=True))
@@ -144,6 +146,18 @@ def test_ties_by_the_hundred(text: str) -> None:
     assert_same_story(run_index(kind.index(f"reach/{text}"), log, kind, Space.PLANAR, cuts), right)
 
 
+def test_all_there_is_is_kept_where_too_little_of_it_outlasts_a_period() -> None:
+    """The window has more matching objects than kmax, of which fewer than k will stay."""
+    kind = bound(Window(count=8))
+    log = [publish(f"o{n}", 0, n, 0, "a") for n in range(6)]
+    log += [publish("o6", 0, 0, 0, "b"), publish("o7", 0, 0, 0, "b")]
+    log += [subscribe("s", 1, topk(3, "a", alpha=1))]
+    log += [publish(f"p{n}", 2, 9 - n, 0, "a" if n == 4 else "b") for n in range(5)]
+    right = replay(log, Space.PLANAR, kinds={**KINDS, "topk": kind}).notifications
+    make = kind.index("reach/kmax=1")
+    assert_same_story(run_index(make, log, kind, Space.PLANAR, (9,)), right)
+
+
 def run(text: str, log: list[dict[str, Any]], window: Window, cuts: range) -> TopIndex:
     kind, made = bound(window), []
 
@@ -165,7 +179,7 @@ def test_the_full_skyband_is_never_filled_again_and_kmax_is_kept() -> None:
     full = run("skyband-full", log, window, cuts)
     assert full.refills.filled == full.refills.begun == 30
     few = run("skyband=1", log, window, cuts)
-    cheap = run("cskyband", log, window, cuts)
+    cheap = run("cskyband=1", log, window, cuts)
     assert few.refills.filled > cheap.refills.filled > 30
     most = run("kmax=2", log, window, cuts)
     assert int(most._tops.state.half[:30, LENGTH].max()) <= 10
@@ -175,9 +189,9 @@ def test_the_full_skyband_is_never_filled_again_and_kmax_is_kept() -> None:
 def test_what_is_learned_lasts_as_long_as_the_arena() -> None:
     kind = bound(Window(count=30))
     storage = Memory()
-    index = Reach(Space.PLANAR, storage, kind.frame, policy("cskyband"))
+    index = Reach(Space.PLANAR, storage, kind.frame, policy("cskyband=1"))
     index.policy.searched(2, 700)
-    again = Reach(Space.PLANAR, storage, kind.frame, policy("cskyband"))
+    again = Reach(Space.PLANAR, storage, kind.frame, policy("cskyband=1"))
     assert cast(CostSkyband, again.policy).search == 350
 
 

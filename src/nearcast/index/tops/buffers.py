@@ -237,10 +237,11 @@ def prune(t: Tops, p: Period, slot: int, behind: int) -> None:
     kept = min(length, kept)
     for j in range(kept, length):
         own = leaves(t, p, t.ranks[ranks + j])
-        beaten = 0
-        for other in range(kept):
+        beaten, other, spare = 0, 0, kept - k  # so many may leave before it until k cannot be had
+        while other < kept and beaten < k and other - beaten <= spare:
             beaten += leaves(t, p, t.ranks[ranks + other]) >= own
-        t.meta[COMPARED] += kept
+            other += 1
+        t.meta[COMPARED] += other
         if beaten < k:
             _move(t, first, ranks, j, kept)
             kept += 1

@@ -268,11 +268,12 @@ def skybands(
             if not kept[at]:
                 continue
             own = ranks[at] if p.count > 0 else times[at]
-            beaten = 0
-            for other in range(offsets[q], at):
-                if kept[other]:
-                    beaten += (ranks[other] if p.count > 0 else times[other]) >= own
-                    compared += 1
+            beaten, other, spare = 0, offsets[q], at - offsets[q] - wanted[q]
+            while other < at and beaten < wanted[q] and other - offsets[q] - beaten <= spare:
+                # What is not kept is dominated by others that are, which count in its place.
+                beaten += (ranks[other] if p.count > 0 else times[other]) >= own
+                other += 1
+            compared += other - offsets[q]
             kept[at] = beaten < wanted[q]
     return compared
 

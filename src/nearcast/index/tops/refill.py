@@ -148,6 +148,7 @@ class Refill:
         floors = np.minimum(floors, bound)
         # No more entries than a buffer may have, unless it would run short.
         allowed = np.maximum(self.policy.most(wanted), needed - starts[:-1] + 1)
+        allowed = np.where(needed >= 0, allowed, _NO_LIMIT)
         long = np.diff(starts) > allowed
         last = scores[np.where(long, starts[:-1] + allowed - 1, -1)]
         floors = np.where(long, np.maximum(floors, last), floors)

@@ -11,6 +11,8 @@ from nearcast.index.tops.policy import AT_ONCE, Flags, Longs, Policy, Reals, nth
 
 __all__ = ["CostSkyband"]
 
+UNIT = 100.0
+"""What an object that a search looks at costs, in entries touched: 100 ns to 1 (bench skype)."""
 # numbers that are learned
 _SEARCHES, _EXAMINED, _HELD, _CAME, _LEFT = range(5)
 _RECENT = 4.0  # rates are those of about a quarter of the window (section 8: a month of four)
@@ -30,7 +32,7 @@ class CostSkyband(Policy):
     about = "k-skyband above the threshold of least cost (cskyband=X: an object is X entries)"
     upkeep = AT_ONCE
 
-    def __init__(self, unit: float = 1.0) -> None:
+    def __init__(self, unit: float = UNIT) -> None:
         if not unit > 0.0:
             raise ValueError("an object looked at costs more than 0 entries")
         self.unit = unit
