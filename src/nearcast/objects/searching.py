@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -33,6 +33,10 @@ Rows = tuple[NDArray[np.int64], NDArray[np.int64]]
 Counted = tuple[NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64]]
 """Queries, a word of each, and how many objects hold it."""
 
+_Order = tuple[list[Entry], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+
+_NONE = np.empty((0, 1), np.int64)
+_ONLY = np.zeros(1, np.int64)
 _Columns = TypeVar("_Columns", bound=NamedTuple)
 _NO_WISHES = Wishes(
     np.zeros(1, np.int64), np.empty(0, np.uint64), np.empty(0), np.empty(0), np.empty(0)
@@ -41,6 +45,9 @@ _NO_WISHES = Wishes(
 
 class Searching(Sliced):
     """A store that searches slice by slice."""
+
+    _ordered_of: Sequence[Entry] = ()
+    _ordered: _Order = [], _NONE, _NONE, _NONE
 
     # -- what a subclass says: `which` are the queries that may find something in the slice -----
 
@@ -75,16 +82,28 @@ class Searching(Sliced):
 
         `floor` may rise meanwhile: nothing below that time is wanted.
         """
-        entries = sorted(self._directory.entries, key=lambda e: -e.last_time)
-        limits = np.array([(e.first_time, e.last_time, e.first_rank) for e in entries], np.int64)
-        first, last, rank = limits.reshape(-1, 3, 1).transpose(1, 0, 2)
+        entries, first, last, rank = self._latest_first()
         after = np.minimum(q.after, q.early) if len(q.from_rank) else q.after
         may = (after < last) & (q.until >= first) & (q.before_rank > rank)
         for i in np.flatnonzero(may.any(1)).tolist():
             entry = entries[i]
-            which = np.flatnonzero(may[i] if floor is None else may[i] & (floor <= entry.last_time))
+            if len(after) == 1:  # an ask by itself: its slices cost more than what they hold
+                which = _ONLY if floor is None or floor[0] <= entry.last_time else _ONLY[:0]
+            else:
+                wanted = may[i] if floor is None else may[i] & (floor <= entry.last_time)
+                which = np.flatnonzero(wanted)
             if len(which):
                 yield entry, self._slice(entry.number), which
+
+    def _latest_first(self) -> _Order:
+        """All slices, the latest first, and their first and last times and first ranks."""
+        entries = self._directory.entries
+        if entries != self._ordered_of:
+            ordered = sorted(entries, key=lambda e: -e.last_time)
+            limits = [(e.first_time, e.last_time, e.first_rank) for e in ordered]
+            self._ordered = ordered, *np.array(limits, np.int64).reshape(-1, 3).T[:, :, None]
+            self._ordered_of = list(entries)
+        return self._ordered
 
     def within(self, queries: Queries, regions: Regions, limit: NDArray[np.int64]) -> Found:
         queries, regions = frozen_columns(queries), frozen_columns(regions)
