@@ -18,14 +18,16 @@ from nearcast.engine.options.settings import Settings
 from nearcast.index.arena import Memory
 from nearcast.kernels.hashing import word_hash
 from nearcast.kinds import KINDS
+from nearcast.kinds.terms import moments as mo
 from nearcast.kinds.terms.definition import MostHeld, ranked
 from nearcast.kinds.terms.dictionary import Dictionary
+from nearcast.kinds.terms.tables import Tables
 from nearcast.model.errors import Invalid
 from nearcast.model.expression import TRUE
 from nearcast.model.region import region_from_json
 from nearcast.model.space import Space
 from nearcast.model.standing import Seen
-from nearcast.testing.cases import busy_log, publish, subscribe
+from nearcast.testing.cases import busy_log, publish, subscribe, unsubscribe
 from nearcast.testing.drive import notifications, plan, run_index, step
 from nearcast.testing.oracle import Order, replay
 
@@ -169,6 +171,22 @@ def test_long_silence_comes_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     assert max(len(piece) for piece in pieces) <= 100
     assert [n for p in pieces for n in notifications(index, p, TERMS)] == whole
     assert len(whole) == 3000 + 428
+
+
+def test_who_was_unsubscribed_has_no_moments_in_a_long_silence() -> None:
+    """Seen before: an unsubscribe in the batch left moments due for all the years to come."""
+    log = [
+        subscribe("s", 0, query(every=1, window=3)),
+        publish("o", 1, 0, 0, "a"),
+        unsubscribe("s", 5),
+        publish("p", 10**12, 0, 0, "b"),
+    ]
+    (batch,) = plan(log, TERMS, PLANE)
+    index = TERMS.index("tables")(PLANE, Memory())
+    index.apply(batch.controls, batch.at)
+    index.carry(batch.carried)
+    assert isinstance(index, Tables)
+    assert mo.count_due(index._slots, index._rows, len(index), batch.now) == 4
 
 
 @pytest.mark.parametrize("order", ["time", "arrival"])

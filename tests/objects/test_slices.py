@@ -86,6 +86,21 @@ def test_a_large_interval_has_several_slices(store: ObjectStore) -> None:
     assert ranks(store) == list(range(20))
 
 
+def test_what_is_merged_is_a_part_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that what is too old is dropped soon."""
+    monkeypatch.setattr("nearcast.objects.sliced._SMALL", 2)
+    largest = []
+    for part in (1, 4):
+        store = STORES["curve"](Space.GEOGRAPHIC, Memory(), Slicing(least=1, most=100, part=part))
+        for n in range(100):
+            put(store, [n], n)
+        firsts = [s.first_rank for s in store.slices()]
+        assert firsts == sorted(firsts)
+        largest.append(max(s.objects for s in store.slices()))
+        assert ranks(store) == list(range(100))
+    assert largest == [64, 8]
+
+
 def test_long_ids_and_many_words_make_more_slices(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,15 +124,19 @@ class Slicing:
 
     A sealed slice holds the objects of one interval of `delta_ms`, or of several if one has fewer
     than `least` objects; an interval with more than `most` has several slices.
+
+    Before they are sealed, slices are merged as they come, up to `most`, and to no more than one
+    `part`-th of all objects: so what a slice keeps of objects that are too old stays small.
     """
 
     delta_ms: int = 6 * 3_600_000
     least: int = 16_384
     most: int = 1 << 23
+    part: int = 1
 
     def __post_init__(self) -> None:
-        if self.delta_ms < 1 or not 1 <= self.least <= self.most <= 1 << 24:
-            raise ValueError("delta_ms must be 1 or more, and 1 <= least <= most <= 2**24")
+        if min(self.delta_ms, self.part) < 1 or not 1 <= self.least <= self.most <= 1 << 24:
+            raise ValueError("delta_ms and part must be >= 1, and 1 <= least <= most <= 2**24")
 
 
 class SliceInfo(NamedTuple):

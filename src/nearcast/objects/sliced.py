@@ -167,19 +167,27 @@ class Sliced(ObjectStore):
     def _append(self, rows: Rows, state: int) -> None:
         """Make a slice, and merge it with others of its size if there are enough."""
         self._make(rows, state)
-        while True:
-            chain = self._directory.of(state)
-            size = _size_class(chain[-1].objects)
-            run = 0
-            while run < len(chain) and _size_class(chain[-1 - run].objects) <= size:
-                run += 1
-            latest = chain[-run:]
-            if run < _FANOUT or sum(e.objects for e in latest) > self.slicing.most:
-                return
-            merged = self._read(latest)
-            for entry in latest:
+        while chosen := self._mergeable(self._directory.of(state)):
+            entries = self._directory.entries
+            merged, place = self._read(chosen), entries.index(chosen[0])
+            for entry in chosen:
                 self._drop(entry)
+            before = len(entries)
             self._make(merged, state)
+            made = entries[before:]
+            entries[before:] = []
+            entries[place:place] = made  # in the order in which objects came
+
+    def _mergeable(self, chain: list[Entry]) -> list[Entry]:
+        """Slices to be merged: the latest of one size, or the first of them if that is too much."""
+        size = _size_class(chain[-1].objects)
+        run = 0
+        while run < len(chain) and _size_class(chain[-1 - run].objects) <= size:
+            run += 1
+        most = min(self.slicing.most, max(len(self) // self.slicing.part, _SMALL))
+        ends = np.cumsum([e.objects for e in chain[len(chain) - run :]])
+        fit = int(np.searchsorted(ends, most, side="right"))
+        return chain[len(chain) - run :][:fit] if fit >= _FANOUT else []
 
     def _make(self, whole: Rows, state: int, number: int | None = None) -> None:
         """Write a slice and enter it into the list; more than one if it would be too large."""

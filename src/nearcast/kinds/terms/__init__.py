@@ -25,6 +25,7 @@ from nearcast.model.errors import Invalid
 from nearcast.model.region import decode, region_from_json
 from nearcast.model.space import Space
 from nearcast.model.words import normalise
+from nearcast.objects.base import Slicing
 from nearcast.wire.programs import expression_of
 from nearcast.wire.shapes import Count
 
@@ -56,6 +57,7 @@ class Terms(Kind):
     needs = Needs.TEXTS | Needs.COUNTS | Needs.RANK
     keeps = True
     after_objects = True
+    slicing = Slicing(most=1 << 22, part=3)  # large slices: a region is then a few tables
     answers = MostHeldWords()
     firsts = CountedLater()
     routers: ClassVar[dict[str, str]] = {

@@ -53,7 +53,7 @@ def _bound(s: sl.Slots, slot: int) -> np.int64:
     bound = np.int64(s.rows[slot, sl.END])
     link = s.half[slot, sl.ENDS]
     while link >= 0:
-        bound = max(bound, np.int64(s.ends[link, 2]))
+        bound = max(bound, min(np.int64(s.ends[link, 2]), np.int64(s.ends[link, 4])))
         link = s.ends[link, 3]
     return bound
 

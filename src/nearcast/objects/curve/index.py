@@ -62,8 +62,8 @@ def attach_index(arrays: list[NDArray[np.generic]]) -> CurveIndex:
 def build_index(rows: Coded, with_tables: bool) -> tuple[NDArray[np.generic], ...]:
     """The PARTS of objects that are in the order of the curve.
 
-    Tables take a third of the time. A slice that will soon be merged does without: its rows are
-    counted one by one.
+    Tables take a third of the time. A small slice that will soon be merged does without: its rows
+    are counted one by one.
     """
     boxes, firsts = build_tree(frozen(rows.at))
     starts, codes = frozen(rows.starts), frozen(rows.codes)

@@ -31,6 +31,7 @@ _FEW, _MANY = 1 << 10, 1 << 14  # rows from which on tables are worth a call for
 _BATCH = 16  # queries, from which on such calls would add up
 _ROWS_A_QUERY = 4096  # by score, from which on it is worth weighing all rows of a slice
 MANY = 32  # queries by score, at least, for that
+_LASTING = 1 << 17  # objects of a slice that will not be merged soon
 _MOST_OPEN = 4096  # words that are settled; if more are open, all rows are counted
 
 
@@ -48,7 +49,7 @@ class Curve(Searching):
         return hilbert_order(rows.at)
 
     def _index(self, rows: Coded, sealed: bool) -> Sequence[NDArray[Any]]:
-        return build_index(rows, with_tables=sealed)
+        return build_index(rows, with_tables=sealed or rows.size >= _LASTING)
 
     def _attach_index(self, arrays: list[Any]) -> CurveIndex:
         return attach_index(arrays)
