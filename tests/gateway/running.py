@@ -16,11 +16,12 @@ import uvicorn
 from nearcast.engine.options.settings import Settings
 from nearcast.gateway.app import create_app
 from nearcast.gateway.core import Gateway
+from nearcast.gateway.delivering import Patience
 from nearcast.gateway.settings import Service
 from nearcast.testing.live_run import LiveRun
 
 DAY_MS = 86_400_000
-PATIENCE_S = 240.0  # kernels may have to be compiled first
+PATIENCE_S = 120.0  # kernels may have to be compiled first
 
 
 def until(holds: Callable[[], Any], what: str = "it") -> Any:
@@ -36,8 +37,8 @@ def until(holds: Callable[[], Any], what: str = "it") -> Any:
 class Server:
     """A gateway behind a socket."""
 
-    def __init__(self, service: Service, port: int = 0) -> None:
-        self.app = create_app(service)
+    def __init__(self, service: Service, port: int = 0, patience: Patience | None = None) -> None:
+        self.app = create_app(service, patience)
         config = uvicorn.Config(
             self.app, host="127.0.0.1", port=port, log_level="warning", access_log=False,
             ws="wsproto", timeout_graceful_shutdown=1,
@@ -71,6 +72,7 @@ class Running:
     run: LiveRun
     service: Service
     server: Server
+    patience: Patience | None = None
     more: list[Server] = field(default_factory=list)
     paused: threading.Event = field(default_factory=threading.Event)
 
@@ -85,6 +87,11 @@ class Running:
 
         self.more.append(Server(replace(self.service, **{"name": "other", **changes}), port))
         return self.more[-1]
+
+    def restart_gateway(self) -> None:
+        """End the first gateway, and begin it again."""
+        self.server.stop()
+        self.server = Server(self.service, patience=self.patience)
 
     def settled(self) -> None:
         """Wait until everything that was written is visible and folded into results."""
@@ -101,7 +108,9 @@ class Running:
 
 
 @contextmanager
-def running(folder: Path, memory: Path, **changes: Any) -> Iterator[Running]:
+def running(
+    folder: Path, memory: Path, patience: Patience | None = None, **changes: Any
+) -> Iterator[Running]:
     """A run in a folder, with one gateway."""
     out = folder / "out"
     (out / "inbox").mkdir(parents=True)
@@ -111,7 +120,7 @@ def running(folder: Path, memory: Path, **changes: Any) -> Iterator[Running]:
     )
     run = LiveRun(settings, folder)
     service = Service(str(out), retain_ms=DAY_MS, **changes)
-    running = Running(folder, run, service, Server(service))
+    running = Running(folder, run, service, Server(service, patience=patience), patience)
     stopped = threading.Event()
 
     def steps() -> None:

@@ -19,6 +19,8 @@ from starlette.websockets import WebSocket
 
 from nearcast.gateway.asking import Asking
 from nearcast.gateway.core import Gateway
+from nearcast.gateway.delivering import Delivering, Patience
+from nearcast.gateway.hook_requests import HookRequests
 from nearcast.gateway.problems import Problem, as_response
 from nearcast.gateway.reading import Reading
 from nearcast.gateway.settings import Service
@@ -36,11 +38,13 @@ _OPEN = ("/healthz", "/readyz", "/openapi.json")  # that need no token
 _STREAMS = ("/v1/notifications",)
 
 
-def create_app(service: Service) -> Starlette:
-    """The application of one gateway."""
+def create_app(service: Service, patience: Patience | None = None) -> Starlette:
+    """The application of one gateway; `patience`: of webhooks."""
     gateway = Gateway(service)
     writing, reading = Writing(gateway), Reading(gateway)
     streaming, asking = Streaming(gateway), Asking(gateway)
+    hooks = HookRequests(gateway)
+    Delivering(gateway, patience)
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
@@ -66,6 +70,10 @@ def create_app(service: Service) -> Starlette:
         route("POST", "/v1/ask", asking.ask),
         route("GET", "/v1/notifications", streaming.events),
         WebSocketRoute("/v1/stream", socket),
+        route("GET", "/v1/webhooks", hooks.all),
+        route("PUT", "/v1/webhooks/{name}", hooks.put),
+        route("GET", "/v1/webhooks/{name}", hooks.show),
+        route("DELETE", "/v1/webhooks/{name}", hooks.delete),
         route("GET", "/healthz", reading.alive),
         route("GET", "/readyz", reading.ready),
         route("GET", "/metrics", reading.metrics),

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from nearcast.gateway.audit import Audit
-from nearcast.gateway.hub import Hub
+from nearcast.gateway.hub import Hub, Note
 from nearcast.gateway.inbox import Entry, Full, Inbox, Place
 from nearcast.gateway.limits import Allowances
 from nearcast.gateway.metrics import Metrics
@@ -37,6 +37,13 @@ _logger = logging.getLogger("nearcast.gateway")
 _PRUNE_S = 60.0
 _LOOK_S = 1.0
 _SHORT_S = 0.25  # how long the end may have to wait for a look
+
+
+class _Time(msgspec.Struct):
+    time: int
+
+
+_TIME = msgspec.json.Decoder(_Time)
 
 
 class EngineState(msgspec.Struct, frozen=True):
@@ -157,6 +164,11 @@ class Gateway:
             "time": int(self.hub.changed_at * 1000),
             "engine": self.engine.state,
         }
+
+    def observe_lag(self, channel: str, note: Note) -> None:
+        """Note how long a notification took from its time to its delivery."""
+        lag = time.time() - _TIME.decode(note.line).time / 1000
+        self.metrics.lag.labels(channel).observe(max(lag, 0.0))
 
     async def _look(self) -> None:
         """Keep the figures and the state of the engine up to date."""

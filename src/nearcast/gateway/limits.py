@@ -57,12 +57,15 @@ class Allowances:
             )
         self._owned[client.owner] = count + more, then
 
-    @contextmanager
-    def connection(self, client: Client) -> Iterator[None]:
-        """An open stream of a client; raises 429 beyond its limit."""
+    def room(self, client: Client) -> None:
+        """Refuse another open stream of a client beyond its limit, with 429."""
         if self._open[client.name] >= client.limits.connections:
             most = client.limits.connections
             raise Problem(429, f"no more than {most:,} open streams; close some first")
+
+    @contextmanager
+    def connection(self, client: Client) -> Iterator[None]:
+        """An open stream of a client."""
         self._open[client.name] += 1
         try:
             yield

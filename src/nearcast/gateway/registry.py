@@ -31,8 +31,9 @@ CREATE TABLE requests(key TEXT PRIMARY KEY, lines INTEGER, body TEXT, at INTEGER
 CREATE INDEX by_age ON requests(at);
 CREATE TABLE segments(name TEXT PRIMARY KEY, read INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE webhooks(
-    owner TEXT, name TEXT, body BLOB NOT NULL, cursor TEXT NOT NULL, PRIMARY KEY(owner, name))
-    WITHOUT ROWID;
+    owner TEXT, name TEXT, body BLOB NOT NULL, cursor TEXT NOT NULL,
+    failures INTEGER NOT NULL DEFAULT 0, dead INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY(owner, name)) WITHOUT ROWID;
 CREATE TABLE marks(name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 """
 
@@ -65,6 +66,7 @@ class Registry:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / FILE
+        self.path.touch(0o600)  # it holds secrets of webhooks
         self._lock = threading.RLock()
         self._writes = self._open()
         with self._lock:

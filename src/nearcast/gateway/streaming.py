@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -32,13 +31,6 @@ class _Wish(msgspec.Struct, forbid_unknown_fields=True):
 
     subscribe: list[str] | None = None  # ids; without it all that the client may see
     after: str | None = None
-
-
-class _Time(msgspec.Struct):
-    time: int
-
-
-_TIME = msgspec.json.Decoder(_Time)
 
 
 class Streaming:
@@ -73,6 +65,7 @@ class Streaming:
         # A browser that comes back repeats the address that it began with.
         last = request.headers.get("last-event-id")
         after = cursor_of(last, "Last-Event-ID") or cursor_of(given.get("after"))
+        self.gateway.allowances.room(client)
         listener = self.gateway.hub.listen(wanted, after)
         return StreamingResponse(
             self._events(listener, client),
@@ -98,6 +91,7 @@ class Streaming:
     async def socket(self, socket: WebSocket, client: Client) -> None:
         """`GET /v1/stream`."""
         client.need("subscribe")
+        self.gateway.allowances.room(client)
         await socket.accept()
         sending: asyncio.Task[None] | None = None
         with self.gateway.allowances.connection(client), self._counted("websocket"):
@@ -153,10 +147,8 @@ class Streaming:
             gauge.dec()
 
     def _delivered(self, channel: str, notes: list[Note]) -> None:
-        metrics = self.gateway.metrics
-        metrics.notifications.labels(channel, "delivered").inc(len(notes))
-        lag = time.time() - _TIME.decode(notes[-1].line).time / 1000
-        metrics.lag.labels(channel).observe(max(lag, 0.0))
+        self.gateway.metrics.notifications.labels(channel, "delivered").inc(len(notes))
+        self.gateway.observe_lag(channel, notes[-1])
 
 
 def with_cursor(note: Note) -> bytes:

@@ -98,6 +98,9 @@ class Writing:
                 raise Problem(400, f"no valid event: {where}{what}", rejected=reasons, accepted=0)
             self.gateway.allowances.events(client, valid)
             await self._append(taken, before, key, digest)
+            controls = sum(not isinstance(a.event, (PublishShape, AskShape)) for a in taken)
+            if controls:
+                self.gateway.audit.note(client.name, "events", "", 202, controls=controls)
         finally:
             self._release(claimed)
         return json_response(EventsAnswer(valid, reasons), 202)

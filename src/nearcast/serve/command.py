@@ -13,6 +13,7 @@ from nearcast.model.errors import NearcastError
 __all__ = ["COMMANDS", "add_commands"]
 
 _TOKENS = "tokens.json"
+_DATA = "nearcast-data"
 
 
 def add_commands(commands: Any) -> None:
@@ -35,6 +36,18 @@ def add_commands(commands: Any) -> None:
     for one in (add, what.add_parser("remove"), what.add_parser("list")):
         one.add_argument("--file", default=_TOKENS, metavar="FILE", help=f"default: {_TOKENS}")
     what.choices["remove"].add_argument("name")
+
+    webhooks = commands.add_parser("webhooks", help="webhooks of a service, and what they missed")
+    what = webhooks.add_subparsers(dest="what", required=True, metavar="WHAT")
+    listed = what.add_parser("list", help="all of them, and how many notifications were given up")
+    replay = what.add_parser("replay", help="post again what was given up, in order")
+    replay.add_argument("name")
+    replay.add_argument("--owner", default="", help="of the token that registered it")
+    replay.add_argument(
+        "--private", action="store_true", help="its address may be one of a private network"
+    )
+    for one in (listed, replay):
+        one.add_argument("--data", default=_DATA, metavar="DIR", help=f"default: {_DATA}")
 
 
 def _serve(args: argparse.Namespace) -> int:
@@ -74,4 +87,22 @@ def _tokens(args: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = {"serve": _serve, "tokens": _tokens}
+def _webhooks(args: argparse.Namespace) -> int:
+    try:
+        from nearcast.gateway.replaying import find_hook, known_hooks, replay
+    except ModuleNotFoundError as error:
+        raise _missing(error) from None
+    data = Path(args.data)
+    if args.what == "list":
+        for state in known_hooks(data):
+            how = "failing" if state.failures else "delivering"
+            print(f"{state.name}\t{state.tenant or '*'}\t{how}\t{state.dead} given up")
+        return 0
+    sent, reason = replay(data, find_hook(data, args.name, args.owner), args.private)
+    print(f"{args.name}: {sent} notifications posted again", file=sys.stderr)
+    if reason:
+        raise NearcastError(f"webhooks: {args.name}: {reason}; the rest waits")
+    return 0
+
+
+COMMANDS = {"serve": _serve, "tokens": _tokens, "webhooks": _webhooks}
