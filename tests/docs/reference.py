@@ -19,10 +19,11 @@ from msgspec import inspect as types
 from nearcast.cli import _parser
 from nearcast.engine.options.config import (
     FolderSource,
+    KafkaSource,
     SparkSource,
     StateTable,
 )
-from nearcast.engine.options.config_sinks import ConsoleSink, FilesSink
+from nearcast.engine.options.config_sinks import ConsoleSink, FilesSink, KafkaSink
 from nearcast.engine.options.run_options import reference
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.reports import summarise
@@ -154,8 +155,8 @@ _OF_ANSWERS = {
     "terms": "only of `terms`: list of [keyword, count], in Parquet as JSON text",
 }
 _OF_REJECTS = {
-    "file": "the log, as it was named",
-    "line": "number of the line or row in it, from 1; 0: the file as a whole",
+    "file": "the log, as it was named; of Kafka `topic T, partition P`",
+    "line": "number of the line or row in it, from 1; 0: the file as a whole; of Kafka the offset",
     "reason": "one line; it begins with the field that is wrong, if one is",
     "event": "the first 200 characters of what was refused",
 }
@@ -305,8 +306,10 @@ def plan() -> str:
 PLACES = (
     ("`[state]`", StateTable),
     ("`[[source]]`", FolderSource),
+    ("`[[source]]`", KafkaSource),
     ("`[[source]]`", SparkSource),
     ("`[[sink]]`", FilesSink),
+    ("`[[sink]]`", KafkaSink),
     ("`[[sink]]`", ConsoleSink),
 )
 BLOCKS: dict[str, Callable[[], str]] = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nearcast.engine.options.config import FolderSource, SparkSource, load_config
+from nearcast.engine.options.config import SparkSource, load_config
 from nearcast.engine.options.run_options import RunOptions
 from nearcast.engine.output.sinks import ConsoleOf, FilesOf
 from nearcast.model.errors import NearcastError
@@ -32,12 +32,10 @@ def write(folder: Path, text: str) -> str:
 
 def test_paths_are_relative_to_the_file(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, GOOD))
-    [source] = config.source
-    assert isinstance(source, FolderSource)
     assert config.checkpoint == str(tmp_path / "state")
-    assert (source.path, config.out) == (str(tmp_path / "in"), str(tmp_path / "out"))
+    assert (config.sources, config.out) == ([str(tmp_path / "in")], str(tmp_path / "out"))
     absolute = load_config(write(tmp_path, GOOD.replace('"in"', '"/data"')))
-    assert [s.path for s in absolute.source] == ["/data"]
+    assert absolute.sources == ["/data"]
 
 
 def test_defaults(tmp_path: Path) -> None:
@@ -89,7 +87,7 @@ type = "console"
         spark_conf={"spark.executor.cores": "4", "spark.ui.enabled": "true"},
         arena="/tmp/arenas",
     )
-    [source] = config.source
+    source = config.sources
     assert isinstance(source, SparkSource)
     assert source.options == {"subscribe": "events"}
     assert config.sinks == [ConsoleOf()]
@@ -170,9 +168,9 @@ def test_the_folder_of_the_run_and_other_sinks(
         (GOOD + '[[sink]]\ntype = "files"\npath = "./out"\n', "[[sink]] path: "),
         (GOOD + "[[sink]]\ntype = 'console'\n" * 2, "[[sink]] of type console: one is enough"),
         (GOOD + "[[sink]]\ntype = 'files'\npath = 'b'\nformat = 'csv'\n", "format: 'csv'; use"),
-        (GOOD + STREAM, "give one or more folder sources, or one spark source"),
+        (GOOD + STREAM, "give sources of type folder and kafka, or one of type spark"),
         (GOOD.replace('[[source]]\ntype = "folder"\npath = "in"\n', STREAM * 2),
-         "give one or more folder sources, or one spark source"),
+         "give sources of type folder and kafka, or one of type spark"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_one_line_with_the_file(tmp_path: Path, text: str, reason: str) -> None:

@@ -44,7 +44,8 @@ def test_with_one(tmp_path: Path) -> None:
     config = load_config(str(serving.engine_file))
     assert config.options.shards == 3
     assert config.options.strategies == {"knn": "broadcast"}
-    assert len(config.source) == 2
+    assert isinstance(config.sources, list)
+    assert len(config.sources) == 2
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +17,7 @@ from nearcast.engine.feed.ledger import Ledger
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.feed.starting import begins_with, refuse_unread
 from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.feed.topics import Topics, TopicsOf
 from nearcast.engine.moves.control import Controls
 from nearcast.engine.operations.in_use import InUse
 from nearcast.engine.operations.server import OperationsServer
@@ -31,6 +33,7 @@ from nearcast.engine.spark import jvm
 from nearcast.engine.spark import session as sessions
 from nearcast.engine.spark.warm import is_warm, warm
 from nearcast.model.errors import NearcastError
+from nearcast.wire.kafka import Connections
 from nearcast.wire.logs import find_logs, open_log
 from nearcast.wire.plan import Planner
 from nearcast.wire.reach import reach_of
@@ -232,19 +235,43 @@ class Engine:
     ) -> Run:
         """Run the files of one or more folders as they appear and grow, until stopped; `out` and
         `sinks` as in `run`."""
+        return self.follow(
+            folders if isinstance(folders, list) else [folders], out, checkpoint,
+            trigger=trigger, batch_events=batch_events, on_batch=on_batch, sinks=sinks,
+        )  # fmt: skip
+
+    def follow(
+        self,
+        sources: Sequence[str | Path | TopicsOf],
+        out: str | Path | None,
+        checkpoint: str | Path,
+        *,
+        trigger: str | None = None,
+        batch_events: int | None = None,
+        on_batch: OnBatch | None = None,
+        sinks: Sequence[SinkOf] = (),
+    ) -> Run:
+        """Run folders, and topics of Kafka, as they grow, until stopped."""
         options = self._options(FOLDER, trigger=trigger, batch_events=batch_events)
         # Resolved: the feed knows files by their paths, and must know them again after a restart.
-        watched = [Path(f).resolve() for f in (folders if isinstance(folders, list) else [folders])]
+        watched = [Path(f).resolve() for f in sources if not isinstance(f, TopicsOf)]
+        topics = [s for s in sources if isinstance(s, TopicsOf)]
+        connections = {topic: s.settings for s in topics for topic in s.topics}
+        if len(connections) < sum(len(s.topics) for s in topics):
+            raise NearcastError("a topic is named by two sources; leave it out of one")
         for folder in watched:
             if not folder.is_dir():
                 raise NearcastError(f"{folder}: there is no such folder")
         done = _Done(on_batch)
-        run = self._live(options, out, Path(checkpoint), done, None, sinks)
+        followed = [Topics(source, Path(checkpoint)) for source in topics]
+        for one in followed:
+            one.begin()  # what is not there is refused before Spark starts
+        run = self._live(options, out, Path(checkpoint), done, None, sinks, connections)
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
         planned = options.batch_events
         run.tailer = Tailer(
             watched, Path(checkpoint), planned, splits, run.restarting.stop,
-            run.settings.kinds_to_find,
+            run.settings.kinds_to_find, topics=followed,
         )  # fmt: skip
         done.then = run.tailer.wake  # what came while the batch ran is the next one
         run.tailer.start()
@@ -258,6 +285,7 @@ class Engine:
         on_batch: OnBatch | None,
         events: DataFrame | None,
         sinks: Sequence[SinkOf],
+        connections: Connections = MappingProxyType({}),
     ) -> Run:
         if out is None and not sinks:
             raise NearcastError("nothing takes the results: give a folder or a sink")
@@ -274,12 +302,16 @@ class Engine:
                 server = OperationsServer(options.metrics, metrics)
                 done.also = server
                 in_use.note(server.address)
+            job.open_sinks()  # neither is a sink that cannot work
             spark = self.spark
             _prepare_machine(job.settings, spark)
-            query = job.start(spark, trigger=trigger, on_batch=done, events=events)
+            query = job.start(
+                spark, trigger=trigger, on_batch=done, events=events, connections=connections
+            )
         except BaseException:
             if server:
                 server.close()
+            job.close()
             in_use.release()
             raise
         run = Run(job, spark, query, in_use)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -35,6 +36,7 @@ from nearcast.engine.spark.session import is_local, shard_keys
 from nearcast.engine.spark.steps import ShardProcessor, route_columns, route_feed, shard_step
 from nearcast.model.errors import NearcastError
 from nearcast.wire.durable import make_folder
+from nearcast.wire.kafka import Connections
 from nearcast.wire.notifications import answers_schema, notifications_schema
 from nearcast.wire.told import VISIBLE
 
@@ -68,12 +70,13 @@ class Job:
         self.name = _run_name(checkpoint)
         if settings.keep:
             check_run(self.out, run_id(checkpoint))
-        self._open_sinks()  # what cannot work is refused before Spark starts
         self.reports = Reports(checkpoint)
         before = self.reports.totals()
         self.done, self._read_before = before.batches, before.read  # of earlier calls
 
-    def _open_sinks(self) -> None:
+    def open_sinks(self) -> None:
+        """Begin to deliver; what cannot work is refused. The checkpoint must be in nobody's use:
+        a sink may take over from another driver."""
         self.close()
         of = OfRun(self.settings, self.checkpoint, run_id(self.checkpoint))
         for sink in self._sinks:
@@ -93,9 +96,11 @@ class Job:
         trigger: str = "0 seconds",
         on_batch: OnBatch | None = None,
         events: DataFrame | None = None,
+        connections: Connections = MappingProxyType({}),
     ) -> RestartingQuery:
-        """Start its query over `events`, or over the feed of the checkpoint."""
-        start = partial(self._start, spark, trigger, on_batch, events)
+        """Start its query over `events`, or over the feed of the checkpoint, whose topics of Kafka
+        are reached by `connections`."""
+        start = partial(self._start, spark, trigger, on_batch, events, dict(connections))
         # A local master has no executors that could die without the driver.
         restarts = 0 if is_local(spark) else RESTARTS
         return RestartingQuery(start, self.reports.count, restarts)
@@ -106,17 +111,21 @@ class Job:
         trigger: str,
         on_batch: OnBatch | None,
         events: DataFrame | None,
+        connections: Connections,
     ) -> StreamingQuery:
         forget_temporary(self.out)
         if not self._open:
-            self._open_sinks()
+            self.open_sinks()
         correct_spark_paths(self.checkpoint)
         settings = self.settings
         if is_local(spark):  # objects go by reference
             settings = replace(settings, mail=str(self.arenas() / "mail"))
         keys = shard_keys(settings.shards)
         here = str(self.checkpoint.resolve())
-        route = route_feed if events is None else route_columns
+        if events is None:
+            route = route_feed(settings.to_json(), here, keys, connections)
+        else:
+            route = route_columns(settings.to_json(), here, keys)
         step = shard_step if settings.manifests == "files" else ShardProcessor
         shard = step(
             settings.to_json(), keys, checkpoint=here, run=self.name, out=str(self.out.resolve())
@@ -124,7 +133,7 @@ class Job:
         return stream(
             spark,
             self.checkpoint,
-            route(settings.to_json(), here, keys),
+            route,
             shard,
             Sink(settings, self.checkpoint, self.out, on_batch, self._open),
             shards=settings.shards,
@@ -248,8 +257,8 @@ class Run:
         self.restarting.stop()
         if self.server:
             self.server.close()
-        self._in_use.release()
         self._job.close()
+        self._in_use.release()
         summary = self._job.summarise(time.perf_counter() - self._started)
         self._check_tailer()
         return summary

@@ -15,6 +15,7 @@ from typing import Any
 
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.feed.tailer import Tailer
+from nearcast.engine.feed.topics import Topics, TopicsOf
 from nearcast.engine.files import run_id
 from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.sinks import OfRun, SinkOf
@@ -35,9 +36,11 @@ class LiveRun:
         batch_events: int = 1000,
         splits: int = 1,
         sinks: Sequence[SinkOf] = (),
+        topics: Sequence[TopicsOf] = (),
     ) -> None:
         """`settings` must say `arrival`, and where the arenas are."""
-        self._sinks = sinks
+        self._sinks, self._topics = sinks, topics
+        self._connections = {topic: of.settings for of in topics for topic in of.topics}
         self.settings, self.folder, self.run = settings, folder, OneProcess(settings, folder)
         self.inbox = folder / "in"
         self.inbox.mkdir(parents=True, exist_ok=True)
@@ -59,7 +62,7 @@ class LiveRun:
         kinds = self.settings.kinds_to_find
         self._tailer = Tailer(
             [self.inbox], self.run.checkpoint, self._batch_events, self._splits,
-            kinds=kinds,
+            kinds=kinds, topics=[Topics(of, self.run.checkpoint) for of in self._topics],
         )  # fmt: skip
         # Spark's own log: a batch whose sink did not return comes again.
         noted = self.folder / "committed"
@@ -98,7 +101,10 @@ class LiveRun:
         planned = feed.read(self.next)
         chosen = self.settings
         splits = [
-            (read_split(split, chosen.space, chosen.kinds, n, chosen.stored), split.final)
+            (
+                read_split(split, chosen.space, chosen.kinds, n, chosen.stored, self._connections),
+                split.final,
+            )
             for n, split in enumerate(planned)
         ]
         before = self._states[self.next] if self.next else [Manifest()] * chosen.shards

@@ -61,6 +61,40 @@ def decode_values(
     )
 
 
+def decode_records(
+    values: list[bytes | None],
+    space: Space,
+    kinds: Kinds,
+    *,
+    publishes: bool = False,
+    file: str = "",
+    first_line: int = 1,
+    split: int = 0,
+    needs: Needs = Needs.NOTHING,
+) -> Decoded:
+    """Decode records of Kafka, one event each; with `publishes` others are refused."""
+    shapes = shapes_of(kinds)
+    lines = [value or b"" for value in values]
+    joined = b"\n".join(lines)
+    events: list[EventShape | Failure | None]
+    if joined.count(b"\n") == len(lines) - 1:
+        events, _ = _events(joined, shapes)
+        events += [None] * (len(lines) - len(events))  # blank ones at the end
+    else:  # JSON over several lines, or bytes of any sort
+        events = [_one(line, shapes) for line in lines]
+    for n, value in enumerate(values):
+        if value is None:
+            events[n] = ("the record has no value", "")
+    if publishes:
+        for n, event in enumerate(events):
+            if event is not None and type(event) is not PublishShape:
+                why = event[0] if isinstance(event, tuple) else "op: only publish comes this way"
+                events[n] = (why, lines[n][:EXCERPT].decode("utf-8", "replace"))
+    return decode_events(
+        events, lines, space, kinds, file=file, first_line=first_line, split=split, needs=needs
+    )
+
+
 Failure = tuple[str, str]  # reason, excerpt
 
 

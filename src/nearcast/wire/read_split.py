@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,27 +18,41 @@ from nearcast.model.space import Space
 from nearcast.model.standing import Needs
 from nearcast.wire.columns import decode_columns
 from nearcast.wire.decode import Decoded, Publishes, SplitBuilder, no_collector
-from nearcast.wire.jsonl import decode_jsonl
+from nearcast.wire.jsonl import decode_jsonl, decode_records
+from nearcast.wire.kafka import Connections, reader_of
 from nearcast.wire.kind import Kinds, needs_of
 from nearcast.wire.split import Split
 from nearcast.wire.tables import numbers
 
 
 def read_split(
-    split: Split, space: Space, kinds: Kinds, number: int, needs: Needs = Needs.NOTHING
+    split: Split,
+    space: Space,
+    kinds: Kinds,
+    number: int,
+    needs: Needs = Needs.NOTHING,
+    connections: Connections = MappingProxyType({}),
 ) -> Decoded:
     """Read and decode a split; `number` is its place in the batch.
 
-    Its objects carry what the kinds in use need, and `needs` besides.
+    Its objects carry what the kinds in use need, and `needs` besides. `connections` say how topics
+    of Kafka are reached.
     """
     started = time.perf_counter()
     with no_collector():
-        decoded = _read(split, space, kinds, number, needs)
+        decoded = _read(split, space, kinds, number, needs, connections)
     decoded.seconds = time.perf_counter() - started
     return decoded
 
 
-def _read(split: Split, space: Space, kinds: Kinds, number: int, besides: Needs) -> Decoded:
+def _read(
+    split: Split,
+    space: Space,
+    kinds: Kinds,
+    number: int,
+    besides: Needs,
+    connections: Connections,
+) -> Decoded:
     needs = needs_of(kinds, split.kinds) | besides
     if split.format in ("reject", "empty"):
         builder = SplitBuilder(space, kinds, split.name, needs)
@@ -49,6 +65,8 @@ def _read(split: Split, space: Space, kinds: Kinds, number: int, besides: Needs)
         "split": number,
         "needs": needs,
     }
+    if split.format == "kafka":
+        return _read_topic(split, space, kinds, connections, kwargs)
     try:
         if split.format == "jsonl":
             with Path(split.path).open("rb") as file:
@@ -60,6 +78,26 @@ def _read(split: Split, space: Space, kinds: Kinds, number: int, besides: Needs)
         return _rename(decode_columns(_rows(split), space, kinds, **kwargs), split)
     except OSError as error:
         raise NearcastError(f"cannot read {split.name}: {error}") from error
+
+
+def _read_topic(
+    split: Split, space: Space, kinds: Kinds, connections: Connections, kwargs: dict[str, Any]
+) -> Decoded:
+    """Events of a topic. What is refused names the offset in the place of a line."""
+    if split.topic not in connections:
+        raise NearcastError(
+            f"{split.name}: this run has planned to read it, and no source has that topic now; "
+            "put it back"
+        )
+    reader = reader_of(connections[split.topic])
+    records = reader.read(split.topic, split.partition, split.start, split.until)
+    values = [message.value() for message in records.messages]
+    decoded = decode_records(values, space, kinds, publishes=split.publishes, **kwargs)
+    if _names_lines(decoded):
+        known = np.stack([np.zeros(len(values), np.int64), records.offsets], axis=1)
+        split = msgspec.structs.replace(split, names=(split.name,))
+        return _renamed(decoded, split, known)
+    return decoded
 
 
 def _rows(split: Split) -> pa.RecordBatch:
@@ -74,11 +112,22 @@ def _rows(split: Split) -> pa.RecordBatch:
 
 def _rename(decoded: Decoded, split: Split) -> Decoded:
     """Make rejects of a spool, and what may become some, name lines of the original file."""
-    if split.lines and (decoded.rejects.num_rows or decoded.asks or decoded.lasts):
+    if split.lines and _names_lines(decoded):
         known = np.fromfile(split.lines, np.int64).reshape(-1, 2)[split.line_start :]
-        decoded.rejects = _named(decoded.rejects, split, known)
-        decoded.asks = {kind: _named(t, split, known) for kind, t in decoded.asks.items()}
-        decoded.lasts = {kind: _named(t, split, known) for kind, t in decoded.lasts.items()}
+        return _renamed(decoded, split, known)
+    return decoded
+
+
+def _names_lines(decoded: Decoded) -> bool:
+    """Whether anything of a split names the lines of its file."""
+    return bool(decoded.rejects.num_rows or decoded.asks or decoded.lasts)
+
+
+def _renamed(decoded: Decoded, split: Split, known: NDArray[np.int64]) -> Decoded:
+    """Put (name, line) of `known` in the place of each line."""
+    decoded.rejects = _named(decoded.rejects, split, known)
+    decoded.asks = {kind: _named(t, split, known) for kind, t in decoded.asks.items()}
+    decoded.lasts = {kind: _named(t, split, known) for kind, t in decoded.lasts.items()}
     return decoded
 
 

@@ -224,7 +224,7 @@ def _still_there(splits: Iterable[Split]) -> list[Split]:
     """Without files that were removed: such is one that is gone while others of its folder are
     there. A folder that is away as a whole (a disk that is not mounted) comes back."""
     splits = list(splits)
-    there = {split.name: Path(split.name).exists() for split in splits}
+    there = {split.name: bool(split.topic) or Path(split.name).exists() for split in splits}
     known = {Path(name).parent for name, exists in there.items() if exists}
     return [s for s in splits if there[s.name] or Path(s.name).parent not in known]
 

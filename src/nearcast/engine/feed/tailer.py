@@ -1,11 +1,11 @@
-"""Tailing a folder: whole new lines of its files become batches of the feed."""
+"""Following a live stream: whole new lines of files, and new records of topics, become batches."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,8 @@ from typing import BinaryIO
 import numpy as np
 
 from nearcast.engine.feed.source import Feed
+from nearcast.engine.feed.topics import POLL_SECONDS as TOPIC_SECONDS
+from nearcast.engine.feed.topics import Topics
 from nearcast.engine.moves.control import control_path, read_control
 from nearcast.engine.spark.query import RunFailed
 from nearcast.model.errors import NearcastError
@@ -63,8 +65,11 @@ class Tailer:
         on_failure: Callable[[], None] = lambda: None,
         kinds: Iterable[str] = (),
         inotify: bool = True,
+        topics: Sequence[Topics] = (),
     ) -> None:
-        """`kinds`: as `Feed` has them; `inotify`: whether the system may be used to be woken."""
+        """`kinds`: as `Feed` has them; `inotify`: whether the system may be used to be woken;
+        `topics`: what is followed besides, read before the folders."""
+        self.topics = topics
         self.folders, self.checkpoint = folders, checkpoint
         self.batch_events, self.splits = batch_events, splits
         self.feed = Feed(checkpoint, kinds)
@@ -88,7 +93,11 @@ class Tailer:
             self._remember(split)
 
     def _remember(self, split: Split) -> None:
-        """Go on behind the last split of a file."""
+        """Go on behind the last split of a file or partition."""
+        if split.topic:
+            for topics in self.topics:
+                topics.remember(split)
+            return
         if split.format == "jsonl" and split.path == split.name:
             self._read[split.name] = split.start + split.length
             self._lines[split.name] = split.first_line + _lines_in(split)
@@ -122,12 +131,15 @@ class Tailer:
                     self._packed_at = now if packed else self._packed_at
                     self.poll(packed)
                 self._note("")
+            except RunFailed as error:
+                self._fail(error)
+                return
             except (OSError, NearcastError) as error:
                 self._note(str(error))
             except Exception as error:
                 self._fail(error)
                 return
-            self._watch_of.wait(POLL_SECONDS)
+            self._watch_of.wait(TOPIC_SECONDS if self.topics else POLL_SECONDS)
 
     def _note(self, problem: str) -> None:
         """Log a problem when it begins, and that it is over when it is."""
@@ -138,13 +150,19 @@ class Tailer:
         self._problem = problem
 
     def _fail(self, error: Exception) -> None:
-        followed = ", ".join(map(str, self.folders))
-        self.failure = RunFailed(
-            f"{followed}: cannot be followed any more ({type(error).__name__}: {error}); "
-            "start the run again, it goes on where it stopped"
+        followed = ", ".join(map(str, [*self.folders, *self.topics]))
+        known = isinstance(error, RunFailed)
+        self.failure = (
+            error
+            if isinstance(error, RunFailed)
+            else RunFailed(
+                f"{followed}: cannot be followed any more ({type(error).__name__}: {error}); "
+                "start the run again, it goes on where it stopped"
+            )
         )
-        self.failure.__cause__ = error
-        _logger.error("%s", self.failure, exc_info=error)
+        if not known:
+            self.failure.__cause__ = error
+        _logger.error("%s", self.failure, exc_info=None if known else error)
         self._on_failure()
 
     def behind(self) -> bool:
@@ -173,6 +191,8 @@ class Tailer:
         """Look once, and plan what is new; `packed`: also in packed and columnar files."""
         with self._lock:
             found = _Found()
+            for topics in self.topics:
+                self._records_of(topics, found)
             for path in sorted(p for folder in self.folders for p in folder.iterdir()):
                 name = str(path)
                 hidden = path.name.startswith((".", "_"))
@@ -220,6 +240,14 @@ class Tailer:
             raise
         self._next += len(batches)
         self._read[name] = -1
+
+    def _records_of(self, topics: Topics, found: _Found) -> None:
+        """Find new records, as many as make a batch; others make the next one."""
+        for split in topics.find(self.batch_events - found.events, self.splits):
+            found.splits.append(split)
+            found.events += split.events
+        if found.events >= self.batch_events:
+            self._plan(found)
 
     def _lines_of(self, path: Path, found: _Found) -> None:
         """Find the whole lines behind what is planned already."""
@@ -281,6 +309,9 @@ class Tailer:
         # At once: if the next one cannot be written, this one is not planned again.
         self._read |= found.read
         self._lines |= found.lines
+        for split in found.splits:
+            if split.topic:
+                self._remember(split)
         found.clear()
 
 

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from nearcast.engine.engine import Engine
 from nearcast.engine.operations.json_log import JsonLines, log_batch
-from nearcast.engine.options.config import FolderSource, SparkSource, load_config
+from nearcast.engine.options.config import SparkSource, load_config
 from nearcast.engine.options.run_options import RunOptions
 from nearcast.engine.output.commit import OnBatch
 from nearcast.engine.output.reports import BatchRecord
@@ -70,7 +70,7 @@ def run(
     show = _log_to(log)
     engine = Engine(options, quiet=True)
     out, sinks = config.out, config.sinks
-    source = config.source[0]
+    source = config.sources
     if isinstance(source, SparkSource):
         reader = engine.spark.readStream.format(source.format).options(**source.options)
         if source.schema:
@@ -78,8 +78,7 @@ def run(
         stream = reader.load(source.path) if source.path else reader.load()
         running = engine.run(stream, out, config.checkpoint, on_batch=show, sinks=sinks)
     else:
-        folders = [s.path for s in config.source if isinstance(s, FolderSource)]
-        running = engine.tail(folders, out, config.checkpoint, on_batch=show, sinks=sinks)
+        running = engine.follow(source, out, config.checkpoint, on_batch=show, sinks=sinks)
     stopped = _stop_by_signals()
     places = ", ".join([*([out] if out else []), *map(str, sinks)])
     _logger.info("running; notifications go to %s", places)

@@ -14,7 +14,14 @@ from typing import Any
 
 import msgspec
 
-from nearcast.engine.options.config_sinks import ConsoleSink, FilesSink, dealt
+from nearcast.engine.feed.topics import TopicsOf
+from nearcast.engine.options.config_sinks import (
+    ConsoleSink,
+    FilesSink,
+    KafkaSink,
+    SinkTable,
+    dealt,
+)
 from nearcast.engine.options.effects import check
 from nearcast.engine.options.run_options import (
     FOLDER,
@@ -49,12 +56,23 @@ class SparkSource(msgspec.Struct, tag_field="type", tag="spark", forbid_unknown_
     path: str | None = None  # for formats that read files
 
 
+class KafkaSource(msgspec.Struct, tag_field="type", tag="kafka", forbid_unknown_fields=True):
+    """`[[source]]` type = "kafka": topics of events, of subscriptions, of objects."""
+
+    bootstrap: str  # some brokers, as HOST:PORT,HOST:PORT
+    topics: list[str] = []  # of events of any sort, one JSON object per record
+    subscriptions: list[str] = []  # compacted topics: key = id, value = query, no value: it ends
+    objects: list[str] = []  # of publishes alone
+    start: str = "earliest"  # earliest, latest or an RFC 3339 time: where a new checkpoint begins
+    options: dict[str, str | int | bool] = {}  # of librdkafka, such as those of SASL and TLS
+
+
 class _Places(msgspec.Struct, forbid_unknown_fields=True):
     """What the file says besides the options."""
 
     state: StateTable
-    source: list[FolderSource | SparkSource]
-    sink: list[FilesSink | ConsoleSink]
+    source: list[FolderSource | KafkaSource | SparkSource]
+    sink: list[SinkTable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +81,7 @@ class Config:
 
     options: RunOptions
     checkpoint: str
-    source: list[FolderSource | SparkSource]
+    sources: list[str | TopicsOf] | SparkSource  # folders and topics
     out: str | None  # the folder of the run's own results; None: in the checkpoint, for a while
     sinks: list[SinkOf]  # that get them besides
 
@@ -80,10 +98,12 @@ _KEYS: dict[str, list[str]] = {
 _ENTRIES: dict[str, dict[Any, list[str]]] = {  # of a list of tables, by their type
     "source": {
         "folder": ["type", *FolderSource.__struct_fields__],
+        "kafka": ["type", *KafkaSource.__struct_fields__],
         "spark": ["type", *SparkSource.__struct_fields__],
     },
     "sink": {
         "files": ["type", *FilesSink.__struct_fields__, *_OPTIONS["sink"]],
+        "kafka": ["type", *KafkaSink.__struct_fields__],
         "console": ["type", *ConsoleSink.__struct_fields__],
     },
 }
@@ -111,19 +131,28 @@ def config_of(data: dict[str, Any], base: Path) -> Config:
     named = _take_options(data)
     of_sinks = _take_options_of_sinks(data)
     places = msgspec.convert(data, _Places)
-    folders = [s for s in places.source if isinstance(s, FolderSource)]
     streams = [s for s in places.source if isinstance(s, SparkSource)]
-    if not places.source or len(streams) > 1 or (folders and streams):
-        raise NearcastError("give one or more folder sources, or one spark source")
+    if not places.source or (streams and len(places.source) > 1):
+        raise NearcastError("give sources of type folder and kafka, or one of type spark")
+    followed: list[str | TopicsOf] = []
+    for source in places.source:
+        if isinstance(source, FolderSource):
+            followed.append(str(base / source.path))
+        elif isinstance(source, KafkaSource):
+            followed.append(
+                TopicsOf(
+                    source.bootstrap, tuple(source.topics), tuple(source.subscriptions),
+                    tuple(source.objects), source.start, dict(source.options),
+                )
+            )  # fmt: skip
     first, others = dealt(places.sink, of_sinks, base)
     if first is not None:
         named |= {"format": first.format, "keep": first.keep}
     options = RunOptions.of(named)
     check(options, STREAM if streams else FOLDER)
-    for folder in folders:
-        folder.path = str(base / folder.path)
     checkpoint = str(base / places.state.checkpoint)
-    return Config(options, checkpoint, places.source, first.path if first else None, others)
+    out = first.path if first else None
+    return Config(options, checkpoint, streams[0] if streams else followed, out, others)
 
 
 def _refuse_unknown(data: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from nearcast.engine.output.sinks import ConsoleOf, FilesOf, SinkOf
+from nearcast.engine.output.sinks import ConsoleOf, FilesOf, KafkaOf, SinkOf
 from nearcast.model.errors import NearcastError
 
 __all__ = ["ConsoleSink", "FilesSink", "SinkTable", "dealt"]
@@ -27,7 +27,17 @@ class ConsoleSink(msgspec.Struct, tag_field="type", tag="console", forbid_unknow
     """`[[sink]]` type = "console": notifications on standard output, each at least once."""
 
 
-SinkTable = FilesSink | ConsoleSink
+class KafkaSink(msgspec.Struct, tag_field="type", tag="kafka", forbid_unknown_fields=True):
+    """`[[sink]]` type = "kafka": notifications as records of a topic, keyed by subscription."""
+
+    bootstrap: str  # some brokers, as HOST:PORT,HOST:PORT
+    topic: str  # of notifications
+    rejects: str = ""  # topic of rejects; empty: they do not go to Kafka
+    transactions: bool = True  # exactly once for who reads what is committed; else at least once
+    options: dict[str, str | int | bool] = {}  # of librdkafka, such as those of SASL and TLS
+
+
+SinkTable = FilesSink | KafkaSink | ConsoleSink
 
 
 def dealt(
@@ -38,6 +48,12 @@ def dealt(
     for sink, own in zip(sinks, options, strict=True):
         if isinstance(sink, FilesSink):
             files.append(FilesOf(str(base / sink.path), **own))
+        elif isinstance(sink, KafkaSink):
+            others.append(
+                KafkaOf(
+                    sink.bootstrap, sink.topic, sink.rejects, sink.transactions, dict(sink.options)
+                )
+            )
         else:
             others.append(ConsoleOf())
     if not sinks:
@@ -45,6 +61,9 @@ def dealt(
     paths = [Path(f.path).resolve() for f in files]
     if twice := [f.path for f, path in zip(files, paths, strict=True) if paths.count(path) > 1]:
         raise NearcastError(f"[[sink]] path: {twice[0]}: two sinks of type files need two folders")
+    topics = [s.topic for s in sinks if isinstance(s, KafkaSink)]
+    if again := [t for t in topics if topics.count(t) > 1]:
+        raise NearcastError(f"[[sink]] topic: {again[0]}: two sinks of type kafka need two topics")
     if sum(isinstance(sink, ConsoleSink) for sink in sinks) > 1:
         raise NearcastError("[[sink]] of type console: one is enough; leave the others out")
     # Lines can become rows, not the other way round.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from nearcast.engine.route.step import RouteStep
     from nearcast.wire.decode import Decoded
+    from nearcast.wire.kafka import Connections
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -48,9 +49,12 @@ def _rows(
 
 
 def route_feed(
-    settings: dict[str, Any], checkpoint: str, keys: list[int]
+    settings: dict[str, Any],
+    checkpoint: str,
+    keys: list[int],
+    connections: Connections,
 ) -> Callable[[Batches], Batches]:
-    """The route step over the splits of a feed."""
+    """The route step over the splits of a feed; `connections` as `read_split` has them."""
 
     def route(batches: Batches) -> Batches:
         from nearcast.engine.feed.source import read_row
@@ -63,7 +67,9 @@ def route_feed(
         for batch in batches:
             for row in batch.column(0).to_pylist():
                 number, split = read_row(row)
-                decoded = read_split(split, chosen.space, chosen.kinds, number, chosen.stored)
+                decoded = read_split(
+                    split, chosen.space, chosen.kinds, number, chosen.stored, connections
+                )
                 yield from _rows(step, keys, decoded, number, split.final, split.kinds)
 
     return route

@@ -9,5 +9,6 @@ reader then sees.
 from nearcast.engine.output.sinks.base import Delivery, OfRun, Shown, SinkOf
 from nearcast.engine.output.sinks.console import ConsoleOf
 from nearcast.engine.output.sinks.files import FilesOf
+from nearcast.engine.output.sinks.kafka import KafkaOf
 
-__all__ = ["ConsoleOf", "Delivery", "FilesOf", "OfRun", "Shown", "SinkOf"]
+__all__ = ["ConsoleOf", "Delivery", "FilesOf", "KafkaOf", "OfRun", "Shown", "SinkOf"]
