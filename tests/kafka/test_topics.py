@@ -22,6 +22,7 @@ from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.sinks import SinkOf
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
+from nearcast.testing.cases import unsubscribe
 from nearcast.testing.live_run import LiveRun
 from nearcast.testing.logs import random_log
 from nearcast.wire import kafka
@@ -170,7 +171,7 @@ def test_a_compacted_topic_of_subscriptions_and_one_of_objects(
     work(run, 1)
     broker.write(subs, [None, json.dumps(BOX).encode()], [b"a", b"d"])
     work(run, 2)
-    broker.write(objects, [*values(publishes[30:]), *values([{"op": "unsubscribe", "id": "c"}])])
+    broker.write(objects, [*values(publishes[30:]), *values([unsubscribe("c", 9)])])
     work(run, until=31)
     told = [json.loads(line) for line in reported(run.run.out)]
     seen = {name: {n["object"] for n in told if n["id"] == name} for name in "abcd"}
