@@ -109,7 +109,8 @@ def test_searches_that_cost_more_make_deeper_buffers(learned: CostSkyband) -> No
     for examined in (10, 10_000, 10_000_000):
         learned.attach(np.zeros(8))
         learned.flow(10_000, 10_000, 0)
-        learned.searched(10, examined)
+        learned.searched(99, 99, first=True)
+        learned.searched(10, examined, first=False)
         sizes.append(int(learned.depth(np.array([20]))[0]))
         assert learned.search == examined / 10
         assert sizes[-1] == model.best_size(20, 10_000, examined / 10)
@@ -127,5 +128,5 @@ def test_rates_follow_the_recent_past(learned: CostSkyband) -> None:
         learned.flow(1000 - 50 * n, 50, 100)
     assert learned.rise == pytest.approx(1 / 3, abs=0.01)
     # Of what comes seldom and leaves often, a deeper buffer is due.
-    learned.searched(1, 1000)
+    learned.searched(1, 1000, first=True)
     assert learned.size(20) > model.best_size(20, 1000, 1000.0)

@@ -190,7 +190,7 @@ def test_what_is_learned_lasts_as_long_as_the_arena() -> None:
     kind = bound(Window(count=30))
     storage = Memory()
     index = Reach(Space.PLANAR, storage, kind.frame, policy("cskyband=1"))
-    index.policy.searched(2, 700)
+    index.policy.searched(2, 700, first=True)
     again = Reach(Space.PLANAR, storage, kind.frame, policy("cskyband=1"))
     assert cast(CostSkyband, again.policy).search == 350
 

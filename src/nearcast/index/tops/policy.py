@@ -71,8 +71,8 @@ class Policy(ABC):
     def flow(self, held: int, came: int, left: int) -> None:  # noqa: B027 -- most learn nothing
         """The window holds so many objects; so many came and left since the last time."""
 
-    def searched(self, searches: int, examined: int) -> None:  # noqa: B027 -- most learn nothing
-        """So many searches were done, and looked at so many objects."""
+    def searched(self, searches: int, examined: int, first: bool) -> None:  # noqa: B027 -- as above
+        """So many searches were done, and looked at so many objects; `first`: of new buffers."""
 
 
 class Roots(Policy):

@@ -83,7 +83,7 @@ class Refill:
             some = todo[: max(int(np.searchsorted(size, _MOST)), 1)]
             again = self._search(
                 tops, s, past, p, slots[some], depth[some], published[some], passed[some],
-                until[some], most,
+                until[some], most, begins,
             )  # fmt: skip
             depth[some] = np.minimum(2 * depth[some], most)
             todo = np.concatenate([some[again], todo[len(some) :]])
@@ -110,6 +110,7 @@ class Refill:
         passed: Longs,
         ends: Longs,
         most: int,
+        begins: bool,
     ) -> NDArray[np.bool_]:
         """Search for some slots and fill them; which of them were not searched deeply enough."""
         n, window = len(slots), self.frame.window
@@ -134,7 +135,7 @@ class Refill:
         found = past.best(queries, centres, wishes)
         self.searched += n
         self.examined += found.examined
-        self.policy.searched(n, found.examined)
+        self.policy.searched(n, found.examined, begins)
         wanted = t.half[slots, st.K].astype(np.int64)
         starts = np.asarray(found.offsets)
         full = np.diff(starts) == depth

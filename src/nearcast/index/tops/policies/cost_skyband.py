@@ -11,10 +11,10 @@ from nearcast.index.tops.policy import AT_ONCE, Flags, Longs, Policy, Reals, nth
 
 __all__ = ["CostSkyband"]
 
-UNIT = 100.0
-"""What an object that a search looks at costs, in entries touched: 100 ns to 1 (bench skype)."""
+UNIT = 200.0
+"""What an object that a search looks at costs, in entries touched: 150 ns to 0.7 (bench skype)."""
 # numbers that are learned
-_SEARCHES, _EXAMINED, _HELD, _CAME, _LEFT = range(5)
+_HELD, _CAME, _LEFT, _FIRST, _AGAIN = 0, 1, 2, 3, 5  # searches, objects: two numbers each
 _RECENT = 4.0  # rates are those of about a quarter of the window (section 8: a month of four)
 _UNKNOWN = 500.0  # objects that a search looks at, before there was one
 
@@ -23,7 +23,8 @@ class CostSkyband(Policy):
     """The threshold is the score of the n-th best object; n has the least cost of equation 13.
 
     History is the window itself: the n-th best score is reached by n of its |W| messages, so
-    prob(theta) is n/|W|. C_topk is the mean of what searches looked at so far, each object as
+    prob(theta) is n/|W|. C_topk is the mean of what re-evaluations looked at so far (first results,
+    while there was none), each object as
     `unit` entries of a buffer. Rates of a window of time are those of its recent past.
     """
 
@@ -36,14 +37,15 @@ class CostSkyband(Policy):
         if not unit > 0.0:
             raise ValueError("an object looked at costs more than 0 entries")
         self.unit = unit
-        self._known = np.zeros(5)
+        self._known = np.zeros(7)
 
     def attach(self, numbers: Reals) -> None:
         self._known = numbers
 
-    def searched(self, searches: int, examined: int) -> None:
-        self._known[_SEARCHES] += searches
-        self._known[_EXAMINED] += examined
+    def searched(self, searches: int, examined: int, first: bool) -> None:
+        at = _FIRST if first else _AGAIN
+        self._known[at] += searches
+        self._known[at + 1] += examined
 
     def flow(self, held: int, came: int, left: int) -> None:
         known = self._known
@@ -55,8 +57,10 @@ class CostSkyband(Policy):
     @property
     def search(self) -> float:
         """C_topk, in entries touched."""
-        known = self._known
-        mean = known[_EXAMINED] / known[_SEARCHES] if known[_SEARCHES] else _UNKNOWN
+        mean = _UNKNOWN
+        for at in (_FIRST, _AGAIN):  # who is searched for again has more objects to look at
+            searches, examined = self._known[at : at + 2]
+            mean = examined / searches if searches else mean
         return float(max(self.unit * mean, 1.0))
 
     @property
