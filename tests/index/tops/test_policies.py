@@ -13,10 +13,11 @@ from tests.index.tops.test_reach import Watched, bound, leaves, mixed, topk
 from nearcast.index.arena import Memory
 from nearcast.index.base import LocalIndex
 from nearcast.index.tops.base import TopIndex
+from nearcast.index.tops.buffers import prune
 from nearcast.index.tops.policies import POLICIES, CostSkyband, Kmax, policy
-from nearcast.index.tops.policy import AT_ONCE, BY_LENGTH
+from nearcast.index.tops.policy import BY_LENGTH
 from nearcast.index.tops.reach.index import Reach
-from nearcast.index.tops.state import FLOOR, LENGTH, K
+from nearcast.index.tops.state import FLOOR, LENGTH, K, Period
 from nearcast.kinds import KINDS
 from nearcast.kinds.strategies import parse_strategy
 from nearcast.model.errors import NearcastError
@@ -53,6 +54,12 @@ def skyband(scored: list[tuple[float, int, Any]], k: int, window: Window) -> lis
     return kept
 
 
+def entries_of(held: Watched, slot: int) -> list[Entry]:
+    """The buffer of a slot."""
+    table = held.index._tops.table(np.array([slot]), np.array([0])).to_pylist()[0]
+    return list(zip(table["score"], table["rank"], strict=True))
+
+
 @pytest.mark.usefixtures("short_periods")
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 @pytest.mark.parametrize("text", TEXTS[1:])
@@ -67,17 +74,21 @@ def test_buffers_are_what_their_policy_defines(text: str, window: Window) -> Non
         for slot, sub in held.slots():
             scored = [(sub.score(o), o.rank, o) for o in held.window() if sub.matches(o)]
             scored.sort(key=lambda one: one[:2], reverse=True)
-            table = held.index._tops.table(np.array([slot]), np.array([0])).to_pylist()[0]
             k, floor = int(t.half[slot, K]), float(t.rows[slot, FLOOR])
-            entries = list(zip(table["score"], table["rank"], strict=True))
+            entries = entries_of(held, slot)
             assert entries[:k] == [one[:2] for one in scored[:k]]
             inside = [e for e in entries if any(e[1] == one[1] for one in scored)]
             above = [one for one in scored if one[0] > floor]
-            if how.upkeep == AT_ONCE:
-                expected = skyband([one for one in scored if one[0] >= floor], k, window)
+            if how.skyband:
+                reached = [one for one in scored if one[0] >= floor]
+                expected = skyband(reached, k, window)
+                assert set(inside) <= {one[:2] for one in reached}
+                # Dominated ones go when room is needed: now.
+                prune(t, Period(window.count, window.span_ms, 0, 0, 0), slot)
+                left = entries_of(held, slot)
                 # Of those that tie with the floor the older ones may be missing.
-                assert [e for e in inside if e[0] > floor] == [e for e in expected if e[0] > floor]
-                assert set(inside) <= set(expected)
+                assert [e for e in left if e[0] > floor] == [e for e in expected if e[0] > floor]
+                assert set(left) <= set(expected)
             if how.upkeep == BY_LENGTH:  # the best ones, without a gap
                 assert inside == [one[:2] for one in scored[: len(inside)]]
                 assert len(inside) >= len(above)
@@ -110,8 +121,7 @@ def test_first_buffers_are_as_deep_as_the_definitions_say(ties: bool) -> None:
             "kmax=1.5": [one[:2] for one in scored[:6]],
             "kmax=1": [one[:2] for one in scored[:4]],
         }
-        table = held.index._tops.table(np.array([slot]), np.array([0])).to_pylist()[0]
-        entries = list(zip(table["score"], table["rank"], strict=True))
+        entries = entries_of(held, slot)
         if text in want:
             missing = set(want[text]) - set(entries)
             floor = held.index._tops.state.rows[slot, FLOOR]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from nearcast.index.tops.policy import AT_ONCE, BY_LENGTH, FOR_ROOM
+from nearcast.index.tops.policy import BY_LENGTH, FOR_ROOM
 from nearcast.index.tops.state import (
     CHANGED,
     COMPARED,
@@ -226,15 +226,14 @@ def settle(t: Tops, s: sl.Slots, w: Weighed, p: Period, slot: int, until: int) -
 
 
 @njit(lean=True)
-def prune(t: Tops, p: Period, slot: int, behind: int) -> None:
-    """Drop entries from `behind` on that k others precede and outlive; hidden ones that left too.
+def prune(t: Tops, p: Period, slot: int) -> None:
+    """Drop what k others precede and outlive, and hidden entries that left.
 
-    Whatever has left is outlived by the k entries of the result.
+    These are outlived by the k entries of the result.
     """
     first, ranks = scores_at(t, slot), ranks_at(t, slot)
     length, k = np.int64(t.half[slot, LENGTH]), np.int64(t.half[slot, K])
-    kept = max(k, np.int64(behind))
-    kept = min(length, kept)
+    kept = min(length, k)
     for j in range(kept, length):
         own = leaves(t, p, t.ranks[ranks + j])
         beaten, other, spare = 0, 0, kept - k  # so many may leave before it until k cannot be had
@@ -301,7 +300,7 @@ def insert(t: Tops, p: Period, slot: int, score: float, place: int, most: int, d
     t.meta[TOUCHED] += length
     if length == t.half[slot, ROOM]:
         if t.meta[UPKEEP] == FOR_ROOM:
-            prune(t, p, slot, 0)
+            prune(t, p, slot)
             cut(t, p, slot, most, depth)
             length = np.int64(t.half[slot, LENGTH])
         if not make_room(t, slot, length + 1 + length // 16):
@@ -346,9 +345,7 @@ def offer(
             old = place_of(t, t.ranks[ranks_at(t, slot) + k])
             report(t, i, slot, LEAVE, time, old, 0.0)
         t.due[slot] = min(t.due[slot], leaves(t, p, t.ranks[ranks_at(t, slot) + at]))
-    if t.meta[UPKEEP] == AT_ONCE:
-        prune(t, p, slot, at + (p.count > 0))  # by time, one that came late may be dominated itself
-    elif t.meta[UPKEEP] == BY_LENGTH:
+    if t.meta[UPKEEP] == BY_LENGTH:
         drop_left(t, p, slot, now)
         cut(t, p, slot, most, depth)
     return DONE

@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["AT_ONCE", "BY_LENGTH", "FOR_ROOM", "Policy", "Roots", "nth_score"]
+__all__ = ["BY_LENGTH", "FOR_ROOM", "Policy", "Roots", "nth_score"]
 
 Longs = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -24,8 +24,7 @@ Flags = NDArray[np.bool_]
 
 # When entries go
 FOR_ROOM = 0  # dominated ones, and what makes a buffer too long: when room is needed
-AT_ONCE = 1  # dominated ones: when one comes that dominates them
-BY_LENGTH = 2  # when a buffer is too long; dominated ones stay
+BY_LENGTH = 1  # when a buffer is too long; dominated ones stay
 
 
 def nth_score(n: Longs, offsets: Longs, scores: Reals, otherwise: float = -np.inf) -> Reals:
@@ -42,6 +41,8 @@ class Policy(ABC):
     paper: ClassVar[str]
     about: ClassVar[str]
     upkeep: ClassVar[int] = FOR_ROOM
+    skyband: ClassVar[bool] = False
+    """Whether dominated objects are left out when a buffer is filled, too."""
 
     @abstractmethod
     def depth(self, k: Longs) -> Longs:

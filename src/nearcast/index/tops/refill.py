@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from nearcast.index.tops import state as st
 from nearcast.index.tops.match import fill, last_needed, skybands
-from nearcast.index.tops.policy import AT_ONCE, Policy
+from nearcast.index.tops.policy import Policy
 from nearcast.index.tops.store import TopStore
 from nearcast.kernels import slots as sl
 from nearcast.kernels.queries import Centres, Queries, Wishes
@@ -156,7 +156,7 @@ class Refill:
         kept = found.value >= np.repeat(floors, np.diff(starts))
         kept &= ~np.repeat(again, np.diff(starts))
         kept &= np.arange(starts[-1]) < np.repeat(starts[:-1] + allowed, np.diff(starts))
-        if self.policy.upkeep == AT_ONCE:
+        if self.policy.skyband:
             tops.meta[st.COMPARED] += skybands(p, starts, found.rank, found.time, wanted, kept)
         good = np.flatnonzero(~again)
         ends_at = np.append(0, np.cumsum(kept))[starts]

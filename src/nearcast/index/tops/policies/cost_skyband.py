@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from nearcast.index.tops.policies.cost import best_size
-from nearcast.index.tops.policy import AT_ONCE, Flags, Longs, Policy, Reals, nth_score
+from nearcast.index.tops.policy import Flags, Longs, Policy, Reals, nth_score
 
 __all__ = ["CostSkyband"]
 
@@ -31,7 +31,7 @@ class CostSkyband(Policy):
     name = "cskyband"
     paper = "Skype section 6.2"
     about = "k-skyband above the threshold of least cost (cskyband=X: an object is X entries)"
-    upkeep = AT_ONCE
+    skyband = True
 
     def __init__(self, unit: float = UNIT) -> None:
         if not unit > 0.0:

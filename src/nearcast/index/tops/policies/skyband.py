@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nearcast.index.tops.policy import AT_ONCE, Flags, Longs, Policy, Reals, nth_score
+from nearcast.index.tops.policy import Flags, Longs, Policy, Reals, nth_score
 
 __all__ = ["FullSkyband", "Skyband"]
 
@@ -18,7 +18,7 @@ class Skyband(Policy):
     name = "skyband"
     paper = "Skype section 6.1"
     about = "k-skyband above 0.95 of the k-th score at the last search (skyband=X: X of it)"
-    upkeep = AT_ONCE
+    skyband = True
 
     def __init__(self, part: float = 0.95) -> None:
         if not 0.0 <= part <= 1.0:
@@ -39,7 +39,7 @@ class FullSkyband(Policy):
     name = "skyband-full"
     paper = "Skype section 6.1"
     about = "k-skyband of the whole window; never filled again"
-    upkeep = AT_ONCE
+    skyband = True
 
     def depth(self, k: Longs) -> Longs:
         return np.full(np.shape(k), 2**31 - 1)
