@@ -25,6 +25,7 @@ EXPERIMENTS = {
     "terms": ("standing terms: posts a second with all moments reported", "terms"),
     "sstd": ("the experiments of the paper on SSTD", "sstd"),
     "crashes": ("crash points drawn at random: nothing lost, nothing twice", "crashes"),
+    "fuzz": ("fuzzed lines through decode: each accepted or refused", "fuzz"),
     "redraw": ("draw the plots of stored results again", "redraw"),
 }
 

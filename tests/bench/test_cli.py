@@ -56,6 +56,7 @@ FLAGS = {
         "--batch-events", "--phase", "--churn-events", "--keep",
     },
     "crashes": {"--points", "--seed"},
+    "fuzz": {"--lines", "--spark", "--seed"},
     "redraw": {"--keep"},
 }  # fmt: skip
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 from nearcast_bench.common.figures import Figure, Say
+from nearcast_bench.common.in_memory import folder_in_memory
 from nearcast_bench.crashes.round import Outcome, run_round
 
 
@@ -19,11 +17,8 @@ def run_campaign(points: int, seed: int, say: Say) -> Iterator[Figure]:
     kinds: Counter[str] = Counter()
     batches = notifications = lost = twice = rounds = 0
     while crashed.total() < points:
-        folder = Path(tempfile.mkdtemp(prefix="nearcast-crashes-"))
-        try:
+        with folder_in_memory() as folder:
             one = run_round(seed + rounds, folder, points - crashed.total())
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
         if one.lost or one.twice:
             yield _round(seed + rounds, one)
         rounds += 1

@@ -126,7 +126,8 @@ class SplitBuilder:
         self.events: Counter[str] = Counter()
 
     def reject(self, pos: int, line: int, reason: str, event: str) -> None:
-        """Note what is refused, and why."""
+        """Note what is refused, and why: in one line, also where it quotes a line feed."""
+        reason = "\\n".join(reason.splitlines())
         self._rejects.append((pos, self.file, line, reason, event[:EXCERPT]))
 
     def plain(self, subscribes: dict[str, pa.RecordBatch], ends: pa.RecordBatch) -> None:
