@@ -51,7 +51,7 @@ class Outcome:
 
 def run_round(seed: int, folder: Path, most: int) -> Outcome:
     """A round of at most so many crashes; the same for the same seed."""
-    rng = Random(seed)
+    rng, sizes = Random(seed), Random(f"sizes of {seed}")  # batches do not depend on crashes
     settings, chosen = _settings(rng, folder)
     outcome = Outcome(chosen)
     events: list[Any] = random_log(seed, settings.space, EVENTS, kinds=settings.kinds)
@@ -61,7 +61,7 @@ def run_round(seed: int, folder: Path, most: int) -> Outcome:
         run = LiveRun(settings, folder / "run", 10)
         at = 0
         while at < len(events):
-            size = rng.choice((1, 3, 5, 9))
+            size = sizes.choice((1, 3, 5, 9))
             run.write(events[at : at + size])
             at += size
             if outcome.crashed.total() < most:

@@ -302,6 +302,9 @@ class TopStore:
         units = int(np.sum(held)) // 4 + 2 * len(slots)
         need = (int(self.meta[st.POOL_TOP]) + units + int(held.max()) // 4 + 1024) * _WIDTH
         self.storage.array("tops.pool", np.float64, 1, need)
+        self._mark(int(slots.max()) + 1)
+        # What came with a move is in no file of this shard yet: the batch writes all of it.
+        self._marks[slots] |= st.CHANGED | st.WHOLE
         self.attach()
         fresh = ~more
         _reserve(self.state, slots[fresh], lengths[fresh])
