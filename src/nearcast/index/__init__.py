@@ -18,6 +18,9 @@ Balls: the k nearest objects; a centre, and a radius that shrinks as results com
 
 Tops: the k objects of highest score in a window; a floor that a score must reach.
 
+- `ciq`: covering cells with a least similarity each, document at a time (Skype section 2.2);
+- `igpt`: a quadtree, per leaf lists in groups by alpha, pruned by bounds (Skype section 5);
+- `ipt`: the same where only single subscriptions are pruned (Skype section 8.1.2);
 - `reach`: one list per word of how far subscriptions reach at their floors (nearcast's own); tops.
 """
 
@@ -33,6 +36,9 @@ from nearcast.index.gi2.index import Gi2
 from nearcast.index.regions.inverted import InvertedRegions
 from nearcast.index.regions.pyramid import PyramidRegions
 from nearcast.index.scan import Scan
+from nearcast.index.tops.ciq.index import Ciq
+from nearcast.index.tops.igpt.index import Igpt
+from nearcast.index.tops.ipt.index import Ipt
 from nearcast.index.tops.reach.index import Reach
 
 _ALL: tuple[type[LocalIndex], ...] = (
@@ -45,6 +51,9 @@ _ALL: tuple[type[LocalIndex], ...] = (
     PyramidRegions,
     PyramidBalls,
     Reach,
+    Igpt,
+    Ipt,
+    Ciq,
 )
 INDEXES: dict[str, dict[str, type[LocalIndex]]] = {
     shape: {i.name: i for i in _ALL if i.shape == shape} for shape in ("regions", "balls", "tops")
@@ -52,11 +61,14 @@ INDEXES: dict[str, dict[str, type[LocalIndex]]] = {
 
 __all__ = [
     "INDEXES",
+    "Ciq",
     "Fast",
     "Gi2",
     "GridInverted",
+    "Igpt",
     "InvertedBalls",
     "InvertedRegions",
+    "Ipt",
     "LocalIndex",
     "PyramidBalls",
     "PyramidRegions",

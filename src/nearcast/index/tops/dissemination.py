@@ -68,4 +68,8 @@ class Dissemination(ABC):
         stop: int,
         counts: NDArray[np.int64],
     ) -> Candidates:
-        """Who may take objects first <= i < stop; adds to LOOKUPS and SCANNED of `counts`."""
+        """Who may take objects first <= i < stop.
+
+        Adds to LOOKUPS, SCANNED (entries, and bounds of groups, that were read), PARTS and
+        PARTS_SKIPPED (groups under one bound), CELLS and CELLS_SKIPPED of `counts`.
+        """

@@ -48,7 +48,9 @@ DONE, NEED_OUT, NEED_POOL = 0, 1, 2
 
 # places in `counts`
 NEXT, EXAMINED, LOOKUPS, SCANNED, OFFERED, VISITED = range(6)
-COUNTS = 6
+# groups of entries under one bound (or leaves of a list), those that were passed over whole; cells
+PARTS, PARTS_SKIPPED, CELLS, CELLS_SKIPPED = range(6, 10)
+COUNTS = 10
 
 _LOW = np.int64(0xFFFFFFFF)
 

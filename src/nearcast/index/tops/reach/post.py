@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.index.tops.places import point
 from nearcast.index.tops.reach.lists import (
     E0,
     E1,
@@ -33,26 +34,15 @@ from nearcast.index.tops.reach.lists import (
 )
 from nearcast.index.tops.state import ALPHA, FLOOR, HEAP, KEYWORDS, MAXDIST, Tops, X, Y
 from nearcast.model.jit import njit
-from nearcast.model.space import EARTH_RADIUS_M, GEOGRAPHIC_CODE
+from nearcast.model.space import GEOGRAPHIC_CODE
 
 _SLACK = 2e-6  # of a score: what float32 may lose in a sum of three
 _TINY = 1.2e-7  # what it may lose of a coordinate
 _METRES = 3.0  # of a coordinate on the globe
 _DISTANT = 1e15  # from here on squares could overflow
-_RADIANS = math.pi / 180.0
 _BEHIND = 64  # entries that are never worth bringing into order
 
 Floats = NDArray[np.float32]
-
-
-@njit(lean=True, forceinline=True)
-def point(space: int, x: float, y: float) -> tuple[float, float, float]:
-    """A place as a point whose distance from another is no more than their distance."""
-    if space == GEOGRAPHIC_CODE:
-        phi, lam = y * _RADIANS, x * _RADIANS
-        across = EARTH_RADIUS_M * math.cos(phi)
-        return across * math.cos(lam), across * math.sin(lam), EARTH_RADIUS_M * math.sin(phi)
-    return x, y, 0.0
 
 
 @njit(lean=True, forceinline=True)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from nearcast.index.tops.places import point
 from nearcast.index.tops.reach.lists import (
     BOX,
     COUNT,
@@ -30,8 +31,8 @@ from nearcast.index.tops.reach.lists import (
     size_of,
     summarise,
 )
-from nearcast.index.tops.reach.post import headroom, point
-from nearcast.index.tops.state import LOOKUPS, SCANNED, Tops, Weighed
+from nearcast.index.tops.reach.post import headroom
+from nearcast.index.tops.state import LOOKUPS, PARTS, PARTS_SKIPPED, SCANNED, Tops, Weighed
 from nearcast.kernels import postings as pl
 from nearcast.kernels import slots as sl
 from nearcast.kernels.prefetch import prefetch
@@ -196,12 +197,14 @@ def _search_list(
                 found += 1
         return found
     leaves = (count + LEAF - 1) // LEAF
+    counts[PARTS] += leaves
     for n in range(leaves):
         if n + _AHEAD < leaves:
             prefetch(li.summaries, start + n + _AHEAD)
         counts[SCANNED] += 1
         leaf = start + n
         if not _passes(li.summaries[leaf], x, y, z, own, rest):
+            counts[PARTS_SKIPPED] += 1
             continue
         held = min(LEAF, count - n * LEAF)
         counts[SCANNED] += held

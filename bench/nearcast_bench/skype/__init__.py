@@ -1,0 +1,1 @@
+"""Experiments of Skype and DSkype."""
