@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from random import Random
 from typing import Any, cast
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.index.tops.logs import Watched, bound, crowd, leaves, mixed, topk
 
 from nearcast.index.arena import Memory, Storage
 from nearcast.index.base import LocalIndex
@@ -18,19 +17,13 @@ from nearcast.index.tops.base import TopIndex
 from nearcast.index.tops.policy import Roots
 from nearcast.index.tops.reach import lists as ls
 from nearcast.index.tops.reach.index import Reach, ReachLists
-from nearcast.index.tops.state import FLOOR, KEYWORDS, LENGTH, K, Weighed
+from nearcast.index.tops.state import FLOOR, KEYWORDS, LENGTH, K
 from nearcast.kinds import KINDS
-from nearcast.kinds.topk import Topk
-from nearcast.model.frame import Frame, Window
+from nearcast.model.frame import Window
 from nearcast.model.space import Space
-from nearcast.model.standing import Seen
 from nearcast.testing.cases import assert_same_story, publish, subscribe, unsubscribe
-from nearcast.testing.drive import Batch, notifications, plan, run_index, step
+from nearcast.testing.drive import notifications, plan, run_index, step
 from nearcast.testing.oracle import replay
-from nearcast.wire.idf import Fitted
-
-Json = dict[str, Any]
-FITTED = Fitted(40, {"a": 30, "b": 3, "c": 1, "d": 12})
 
 
 class Tight(Reach):
@@ -42,44 +35,9 @@ class Tight(Reach):
         super().__init__(space, storage, frame, Roots(0.0))
 
 
-def topk(k: int, *keywords: str, at: Iterable[float] = (0, 0), **fields: Any) -> Json:
-    usual = {"alpha": 0.5, "maxdist": 10}
-    return {"kind": "topk", "at": list(at), "k": k, "keywords": list(keywords), **usual, **fields}
-
-
-def bound(window: Window, fitted: bool = False) -> Topk:
-    return Topk(Frame(window, 10.0, FITTED)) if fitted else Topk(Frame(window, 10.0))
-
-
 @pytest.fixture
 def short_periods(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base, "_LEAST", 1)
-
-
-def mixed(seed: int, events: int, space: Space = Space.PLANAR) -> list[Json]:
-    """Few subscriptions early, then objects, with ties and without, some of them late."""
-    rng, log, clock = Random(seed), [], 0
-    side = 9.0 if space is Space.PLANAR else 60.0
-    for n in range(events):
-        clock += rng.choice((0, 0, 1, 2))
-        if n < 8 or rng.random() < 0.04:
-            words = rng.sample("abcde", rng.randint(1, 4))
-            query = topk(
-                rng.choice((1, 2, 4, 50)),
-                *words,
-                at=[rng.uniform(-side, side), rng.randint(-1, 1)],
-                alpha=rng.choice((0, 1, 0.5, rng.random())),
-                maxdist=rng.choice((3, 20, 1e7)),
-                **({"where": "NOT e"} if rng.random() < 0.2 else {}),
-            )
-            log.append(subscribe(f"s{rng.randint(0, 20)}", clock, query))
-        elif rng.random() < 0.03:
-            log.append(unsubscribe(f"s{rng.randint(0, 20)}", clock))
-        else:
-            at = (rng.uniform(-side, side), rng.randint(-1, 1))
-            words = rng.choices("aaaabbcde", k=rng.randint(0, 4))
-            log.append(publish(f"o{n % 70}", clock, *at, *words))
-    return log
 
 
 # -- the same notifications --------------------------------------------------------------------
@@ -121,43 +79,6 @@ def test_a_silence_longer_than_the_window_empties_results_one_by_one() -> None:
 # -- structure ---------------------------------------------------------------------------------
 
 
-class Watched:
-    """An index and, in plain Python, the window that it should know."""
-
-    def __init__(self, kind: Topk, space: Space, index: type[TopIndex] = Reach) -> None:
-        self.kind, self.space = kind, space
-        self.index = index(space, Memory(), kind.frame)
-        self.objects: list[Seen] = []
-        self.now = 0
-
-    def step(self, batch: Batch) -> None:
-        changes = step(self.index, batch)
-        notifications(self.index, changes, self.kind)
-        self.index.close()
-        o, carried = batch.objects, batch.carried
-        for i, row in enumerate(o.order.tolist()):
-            words = carried.words(row, o.word_offsets, o.words)
-            assert carried.ranks is not None
-            rank, at = int(carried.ranks[row]), (float(o.x[row]), float(o.y[row]))
-            self.objects.append(Seen(i, int(o.time[row]), *at, words, 0, rank))
-        self.now = max(batch.now, int(batch.clock.max(initial=batch.now)))
-
-    def window(self) -> list[Seen]:
-        published, window = len(self.objects), self.kind.frame.window
-        return [o for o in self.objects if window.holds(o.time, o.rank, self.now, published)]
-
-    def slots(self) -> Iterator[tuple[int, Any]]:
-        """Living slots with their definitions."""
-        slots = self.index.living(self.now)
-        rows = self.index.rows(slots)[0].to_pylist()
-        for slot, row in zip(slots.tolist(), rows, strict=True):
-            yield slot, self.kind.standing(row, self.space)
-
-
-def leaves(window: Window, o: Seen) -> int:
-    return o.rank + window.count if window.count else o.time + window.span_ms
-
-
 @pytest.mark.usefixtures("short_periods")
 @pytest.mark.parametrize("window", [Window(count=40), Window(span_ms=40)], ids=str)
 def test_buffers_hold_the_skyband_above_their_floors(window: Window) -> None:
@@ -185,45 +106,6 @@ def test_buffers_hold_the_skyband_above_their_floors(window: Window) -> None:
             assert t.due[slot] <= min(visible, default=2**62)
             seen += len(entries) > k
     assert seen > 50
-
-
-def weighed(index: TopIndex, batch: Batch) -> Weighed:
-    index.carry(batch.carried)
-    return index._weighed(batch.objects, batch.clock)
-
-
-@pytest.mark.parametrize("space", list(Space))
-@pytest.mark.parametrize("fitted", [False, True])
-def test_bounds_are_never_too_tight(space: Space, fitted: bool) -> None:
-    """Whoever takes an object is a candidate, also when the score is the floor itself."""
-    kind = bound(Window(count=60), fitted)
-    held = Watched(kind, space)
-    for batch in plan(mixed(8, 400, space), kind, space, cuts=range(0, 400, 40)):
-        held.step(batch)
-        index, t = held.index, held.index._tops.state
-        w, counts = weighed(index, batch), np.zeros(6, np.int64)
-        found = index._found_by.candidates(t, index._slots, w, 0, len(w.ranks), counts)
-        pairs = set(zip(found[0].tolist(), found[1].tolist(), strict=True))
-        latest = held.objects[len(held.objects) - len(w.ranks) :]
-        for slot, sub in held.slots():
-            for i, o in enumerate(latest):
-                if sub.matches(o) and sub.score(o) >= t.rows[slot, FLOOR]:
-                    assert (i, slot) in pairs
-        index.close()
-
-
-def crowd(subs: int, before: int, seed: int = 1) -> tuple[Topk, list[Json]]:
-    rng = Random(seed)
-    kind = bound(Window(count=before), fitted=True)
-    log = []
-    for n in range(before):
-        log.append(publish(f"o{n}", 0, rng.uniform(-9, 9), 0, *rng.sample("abcd", 2)))
-    for n in range(subs):
-        words = rng.sample("abcd", rng.randint(1, 3))
-        at = (rng.uniform(-9, 9), rng.uniform(-9, 9))
-        log.append(subscribe(f"s{n}", 1, topk(2, *words, at=at, alpha=rng.random())))
-    log += [publish(f"p{n}", 2 + n, rng.uniform(-9, 9), 0, "a", "b") for n in range(80)]
-    return kind, log
 
 
 def test_long_lists_are_in_leaves_that_bound_their_entries() -> None:
@@ -260,18 +142,6 @@ def test_many_are_refused_without_a_look_at_them() -> None:
     assert len(found) > 200
     assert found.work.examined < 10 * len(found)
     assert found.work.examined < 80 * 1000 / 10
-
-
-def test_what_many_have_in_common() -> None:
-    """Thousands at one point with the same words, and hundreds of objects with that one word."""
-    kind = bound(Window(count=100))
-    log = [subscribe(f"s{n}", 0, topk(1 + n % 3, "a", "b")) for n in range(1500)]
-    log += [publish(f"o{n}", 1 + n, n % 5, 0, "a") for n in range(300)]
-    index = kind.index("reach")(Space.PLANAR, Memory())
-    told = [len(step(index, batch)) for batch in plan(log, kind, Space.PLANAR)]
-    same = [log[0], log[1], log[2], *log[1500:]]
-    right = replay(same, Space.PLANAR, kinds={**KINDS, "topk": kind}).notifications
-    assert told == [500 * len(right)]
 
 
 # -- state -------------------------------------------------------------------------------------

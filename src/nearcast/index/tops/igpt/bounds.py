@@ -26,10 +26,11 @@ __all__ = [
     "lambda_s",
     "lambda_t",
     "lemma_1",
-    "lemma_3",
     "lemma_4",
     "lemma_6",
     "ssim_ub",
+    "suffix_maxima",
+    "suffix_sums",
     "theorem_1",
     "theorem_2",
     "theorem_3",
@@ -86,17 +87,11 @@ def suffix_maxima(weights: NDArray[np.float64], n: int, out: NDArray[np.float64]
 
 
 @njit(lean=True, forceinline=True)
-def lemma_3(wtsum_s: float, needed: float) -> bool:
-    """Whether s.w is no part of the location-aware prefix pref(s|m). Skype 5.1.1, lemmas 2, 3."""
-    return wtsum_s < needed
-
-
-@njit(lean=True, forceinline=True)
 def theorem_1(maxwt_m: float, wtsum_s: float, needed: float) -> bool:
     """Whether s.w is no part of the refined prefix pref+(s|m). Skype 5.1.1, theorem 1.
 
     `maxwt_m` is that of m at the same keyword. A subscription whose first shared keyword is no part
-    of it can be skipped.
+    of it can be skipped. With a `maxwt_m` of 1, the most there is, these are lemmas 2 and 3.
     """
     return maxwt_m * wtsum_s < needed
 

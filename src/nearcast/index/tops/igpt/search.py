@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from nearcast.index.tops.igpt.bounds import (
     kscore_star,
     lambda_t,
+    lemma_4,
     lemma_6,
     ssim_ub,
     suffix_maxima,
     suffix_sums,
+    theorem_1,
     theorem_2,
     theorem_3,
     theorem_4,
@@ -158,8 +160,8 @@ def _look(
     inside = sub[INNER] if outer > 0.0 else 0.0
     needed = lambda_t(sub[KSCORE], sub[ALPHA_STAR], ssim_ub(inside + outer, sub[FARTHEST]))
     own_sum, own_max = np.float64(ig.bounds[e, OWN_WTSUM]), np.float64(ig.bounds[e, OWN_MAXWT])
-    if theorem_2(0.0, tsim_ub(own_sum, maxima[j], sums[j], own_max), needed):
-        return n  # theorem 1 or lemma 4
+    if theorem_1(maxima[j], own_sum, needed) or lemma_4(own_max, sums[j], needed):
+        return n
     at = np.int64(ig.entries[e, AT])
     if ig.half[slot, STATE] & FOUND == 0:
         ig.half[slot, STATE] |= FOUND
