@@ -77,7 +77,7 @@ def extremes(space: Space, seed: int) -> list[Json]:
             maxdist = rng.choice((1e-300, 1.0, 1e7, 2.1e7, 1e300))
             log.append(subscribe(f"s{n}", n, topk(1, *words, at=at, alpha=alpha, maxdist=maxdist)))
         else:
-            log.append(publish(f"o{n}", n, *at, *words))
+            log.append(publish(f"o{n}", n, at[0], at[1], *words))
     return log
 
 
