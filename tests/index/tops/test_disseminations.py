@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from tests.index.tops.logs import Json, Watched, bound, crowd, mixed, topk, weighed
 
 from nearcast.index import INDEXES
-from nearcast.index.arena import Memory
+from nearcast.index.arena import Memory, Storage
 from nearcast.index.base import LocalIndex
 from nearcast.index.tops import base
 from nearcast.index.tops.base import TopIndex
-from nearcast.index.tops.igpt.index import Igpt
 from nearcast.index.tops.policy import Roots
 from nearcast.index.tops.state import CELLS, COUNTS, FLOOR, PARTS, SCANNED
 from nearcast.kinds import KINDS
@@ -88,22 +87,16 @@ def test_numbers_at_their_ends(index: str, space: Space) -> None:
     assert check_candidates(index, kind, extremes(space, 3), space, 60) > 100
 
 
-class TightIgpt(Igpt):
-    """Short at every turn: floors fall as often as they rise."""
-
-    name = "tight-igpt"
-    policy = Roots(0.0)
-
-
-@pytest.mark.parametrize("index", [TightIgpt, INDEXES["tops"]["ciq"]])
-def test_floors_that_rise_and_fall_do_not_show(index: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("index", ["igpt", "ciq"])
+def test_floors_that_rise_and_fall_do_not_show(index: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Buffers that are short at every turn."""
     monkeypatch.setattr(base, "_LEAST", 1)
     kind, log = bound(Window(count=40), fitted=True), mixed(1, 260)
     right = replay(log, Space.PLANAR, kinds={**KINDS, "topk": kind}).notifications
 
-    def make(space: Space, storage: Any) -> LocalIndex:
-        made: LocalIndex = index(space, storage, kind.frame)
-        return made
+    def make(space: Space, storage: Storage) -> LocalIndex:
+        made: Any = INDEXES["tops"][index]
+        return cast("TopIndex", made(space, storage, kind.frame, Roots(0.0)))
 
     assert_same_story(run_index(make, log, kind, Space.PLANAR, range(0, 260, 11)), right)
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 from tests.index.tops import test_reach
-from tests.index.tops.test_reach import Watched, bound, leaves, mixed, topk
+from tests.index.tops.logs import Watched, bound, leaves, mixed, topk
 
 from nearcast.index.arena import Memory
 from nearcast.index.base import LocalIndex

@@ -19,7 +19,7 @@ from nearcast.index.tops.reach import lists as ls
 from nearcast.index.tops.reach.index import Reach, ReachLists
 from nearcast.index.tops.state import FLOOR, KEYWORDS, LENGTH, K
 from nearcast.kinds import KINDS
-from nearcast.model.frame import Window
+from nearcast.model.frame import Frame, Window
 from nearcast.model.space import Space
 from nearcast.testing.cases import assert_same_story, publish, subscribe, unsubscribe
 from nearcast.testing.drive import notifications, plan, run_index, step
