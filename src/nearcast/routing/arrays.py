@@ -96,10 +96,14 @@ def read(data: bytes) -> Arrays:
 
 def load(name: str) -> Arrays:
     """The arrays of a file in `FOLDER`, mapped; a plan's file never changes."""
-    return _load(FOLDER.get() / name)
+    path = FOLDER.get() / name
+    there = path.stat()
+    # A run that begins anew in the same folder has other files of the same names.
+    return _load(path, (there.st_ino, there.st_size, there.st_mtime_ns))
 
 
 @lru_cache(maxsize=4)
-def _load(path: Path) -> Arrays:
+def _load(path: Path, written: tuple[int, int, int]) -> Arrays:
+    del written  # it tells files of one name apart
     with path.open("rb") as file:
         return unpack(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), str(path))
