@@ -17,10 +17,12 @@ from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
 from starlette.staticfiles import StaticFiles
 from starlette.websockets import WebSocket
 
+from nearcast.gateway.answering import json_response
 from nearcast.gateway.asking import Asking
 from nearcast.gateway.core import Gateway
 from nearcast.gateway.delivering import Delivering, Patience
 from nearcast.gateway.hook_requests import HookRequests
+from nearcast.gateway.openapi import document
 from nearcast.gateway.problems import Problem, as_response
 from nearcast.gateway.reading import Reading
 from nearcast.gateway.settings import Service
@@ -45,6 +47,12 @@ def create_app(service: Service, patience: Patience | None = None) -> Starlette:
     streaming, asking = Streaming(gateway), Asking(gateway)
     hooks = HookRequests(gateway)
     Delivering(gateway, patience)
+
+    described_as = json_response(document(gateway)).body
+
+    async def described(request: Request, client: Client) -> Response:
+        del request, client  # it says the same to everyone
+        return Response(described_as, media_type="application/json")
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
@@ -74,6 +82,7 @@ def create_app(service: Service, patience: Patience | None = None) -> Starlette:
         route("PUT", "/v1/webhooks/{name}", hooks.put),
         route("GET", "/v1/webhooks/{name}", hooks.show),
         route("DELETE", "/v1/webhooks/{name}", hooks.delete),
+        route("GET", "/openapi.json", described),
         route("GET", "/healthz", reading.alive),
         route("GET", "/readyz", reading.ready),
         route("GET", "/metrics", reading.metrics),
