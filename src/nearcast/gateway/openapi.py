@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from importlib.metadata import version
 from typing import Any
 
 import msgspec
 
-from nearcast import __version__
 from nearcast.gateway import bodies
 from nearcast.gateway.core import Gateway
 from nearcast.gateway.posting import SIGNATURE
@@ -16,6 +16,7 @@ from nearcast.gateway.posting import SIGNATURE
 __all__ = ["document"]
 
 Json = dict[str, Any]
+_VERSION = version("nearcast")
 _HERE = "#/components/schemas/"
 _PLAIN = (
     bodies.EventsAnswer, bodies.SubscriptionBody, bodies.SubscriptionShown, bodies.Listed,
@@ -40,7 +41,7 @@ def document(gateway: Gateway) -> Json:
         "openapi": "3.1.0",
         "info": {
             "title": "nearcast",
-            "version": __version__,
+            "version": _VERSION,
             "description": "Location-aware publish/subscribe.",
         },
         "paths": _paths(),
