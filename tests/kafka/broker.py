@@ -24,7 +24,7 @@ from nearcast.model.jit import cache_home
 POM = Path(__file__).with_name("pom.xml")
 MAVEN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 CLUSTER = "bmVhcmNhc3QtdGVzdHMtMQ"  # 16 bytes, as Kafka writes them
-PATIENCE_SECONDS = 120
+PATIENCE_SECONDS = 240
 _RECORD, _FIELD = "\x1e", "\x1f"
 _LEAN = ["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
@@ -117,6 +117,10 @@ class Broker:
     @property
     def _config(self) -> str:
         return str(self._properties)
+
+    def properties(self) -> str:
+        """How it is set up."""
+        return self._properties.read_text()
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
