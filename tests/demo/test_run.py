@@ -53,6 +53,11 @@ def test_demo(spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture
     assert summary["events"]["rejected"] == 0
     assert summary["notifications"]["total"] == len(reported) > 0
     assert f"{len(reported):,} notifications" in said
+    answers = [line for line in reported if b'"event":"answer"' in line]
+    assert len(answers) == 1
+    assert b"arade" in answers[0].split(b"objects")[1]
+    assert "nearest to Shibuya: “" in said
+    assert summary["notifications"]["terms"]["terms"] >= 5
     assert str(out / "map.html") in said
     assert f"nearcast replay {out}/events" in said
     assert f'"notifications":{len(reported)},' in (out / "map.html").read_text(encoding="utf-8")

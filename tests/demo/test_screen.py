@@ -69,13 +69,23 @@ def test_a_terminal_gets_a_picture() -> None:
     with screen:
         screen.status("starting Spark …")
         screen.batch(RECORD, tally(), ["ana hears of “Ramen” 320 m away"])
+        screen.talk({"Ueno": "soba 2, tea 1"})
         screen.status("")
         screen.elapsed(12.0)
     plain = Console(file=io.StringIO(), width=120, no_color=True)
     screen._done = False
     plain.print(screen._render())
     shown = text(plain)
-    for part in ("4,000", "2,000", "match", "shard 1", "1,501 subs", "“Ramen”", "12 of 30 s"):
+    for part in (
+        "4,000",
+        "2,000",
+        "match",
+        "shard 1",
+        "1,501 subs",
+        "“Ramen”",
+        "soba 2",
+        "12 of 30 s",
+    ):
         assert part in shown
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from nearcast.demo.city import City
+from nearcast.demo.talk import WATCHED
 from nearcast.demo.writer import Writer
 
 NOW = 1_800_000_000_000
+OPENED = 50 + len(WATCHED)
 
 
 class Reader:
@@ -30,22 +32,22 @@ def reader() -> Reader:
 def writer(tmp_path: Path, reader: Reader) -> Writer:
     writer = Writer(City(1, 30.0), tmp_path / "city.jsonl", reader, rate=1_000, churn=10)
     writer.open(NOW, 50)
-    reader.done = 50
+    reader.done = OPENED
     return writer
 
 
 def test_writes_as_many_posts_as_time_has_passed(writer: Writer) -> None:
     assert writer.tick(NOW + 500) == 500 + 2 * 5
     events = [json.loads(line) for line in writer.path.read_bytes().splitlines()]
-    assert len(events) == writer.written == 50 + 510
-    assert all(NOW < e["time"] <= NOW + 500 for e in events[50:])
+    assert len(events) == writer.written == OPENED + 510
+    assert all(NOW < e["time"] <= NOW + 500 for e in events[OPENED:])
 
 
 def test_waits_for_a_reader_that_is_behind(writer: Writer, reader: Reader) -> None:
     assert writer.tick(NOW + 500) > 0  # in work
     assert writer.tick(NOW + 1_000) > 0  # waiting
     assert writer.tick(NOW + 1_500) == 0
-    reader.done = 50 + 510
+    reader.done = OPENED + 510
     assert writer.tick(NOW + 2_000) > 0
 
 

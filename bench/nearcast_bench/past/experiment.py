@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from nearcast.engine import Engine
 from nearcast.engine.output.reports import BatchRecord
@@ -183,21 +185,56 @@ def _check(table: pa.Table, asked: list[dict[str, Any]], out: Path, say: Say) ->
             answers[answer["id"]] = answer["objects"]
     if answers.keys() != {ask["id"] for ask in asked}:
         raise NearcastError(f"bench: {len(answers)} answers to {len(asked)} asks")
-    places = np.array(table["at"].to_pylist())
-    held = [set(words) for words in table["keywords"].to_pylist()]
-    ids = table["id"].to_pylist()
+    posts = _Posts(table)
     for ask in asked[: 2 * _CHECKED]:
-        query = ask["query"]
-        word = query["where"].strip('"')
-        has = [n for n, words in enumerate(held) if not word or word in words]
+        if [o["id"] for o in answers[ask["id"]]] != posts.answer(ask["query"]):
+            raise NearcastError(f"bench: wrong answer to {json.dumps(ask)}")
+
+
+class _Posts:
+    """All posts as flat arrays, for a look at every one of them."""
+
+    def __init__(self, table: pa.Table) -> None:
+        table = table.combine_chunks()
+        at, held = (_one(table[name]) for name in ("at", "keywords"))
+        self._ids = table["id"]
+        self._x, self._y = at.flatten().to_numpy().reshape(-1, 2).T
+        words = held.flatten().dictionary_encode()
+        self._words = words.dictionary
+        self._codes = words.indices.to_numpy()
+        self._owner = np.repeat(np.arange(len(table)), np.diff(held.offsets.to_numpy()))
+
+    def answer(self, query: dict[str, Any]) -> list[str]:
+        """The ids that it asks for."""
+        has = np.arange(len(self._x))
+        if word := query["where"].strip('"'):
+            code = pa.compute.index(self._words, word).as_py()
+            has = np.unique(self._owner[self._codes == code])
+        x, y = self._x[has], self._y[has]
         if query["kind"] == "range":
             west, south, east, north = query["region"]["bbox"]
-            x, y = places[has].T
-            inside = (west <= x) & (x <= east) & (south <= y) & (y <= north)
-            right = [ids[has[n]] for n in np.flatnonzero(inside)]
+            rows = has[(west <= x) & (x <= east) & (south <= y) & (y <= north)]
         else:
-            centre, code = query["at"], Space.GEOGRAPHIC.code
-            near = sorted((float(distance(code, *centre, *places[n])), n) for n in has)
-            right = [ids[n] for _, n in near[:_K]]
-        if [o["id"] for o in answers[ask["id"]]] != right:
-            raise NearcastError(f"bench: wrong answer to {json.dumps(ask)}")
+            rows = np.array(_nearest(query["at"], has, x, y), np.int64)
+        found: list[str] = self._ids.take(pa.array(rows)).to_pylist()
+        return found
+
+
+def _one(column: pa.ChunkedArray) -> pa.ListArray:
+    """A column of lists as one array whose offsets begin at 0."""
+    chunks = column.chunks
+    return pa.concat_arrays(chunks) if len(chunks) != 1 or chunks[0].offset else chunks[0]
+
+
+def _nearest(
+    centre: list[float], has: NDArray[np.int64], x: NDArray[np.float64], y: NDArray[np.float64]
+) -> list[int]:
+    """The posts nearest to a place; those about as near as the k-th are looked at exactly."""
+    lon, lat = centre
+    dx, dy, to, of = (np.radians(v) for v in (x - lon, y - lat, y, lat))
+    h = np.sin(dy / 2) ** 2 + np.cos(of) * np.cos(to) * np.sin(dx / 2) ** 2
+    kth = np.partition(h, _K - 1)[_K - 1] if len(h) > _K else np.inf
+    near = np.flatnonzero(h <= kth * (1 + 1e-6) + 1e-18)
+    code = Space.GEOGRAPHIC.code
+    found = sorted((float(distance(code, lon, lat, x[n], y[n])), int(has[n])) for n in near)
+    return [n for _, n in found[:_K]]

@@ -40,6 +40,8 @@ class Results:
         """From all notification files of a run."""
         found = Results()
         for note in all_notes(folder):
+            if not note.object:  # words of a district, or an answer: nothing that is drawn
+                continue
             found.reported[note.id] = found.reported.get(note.id, 0) + 1
             found.heard.add(note.object)
             if note.event == "match":

@@ -16,10 +16,12 @@ class Note(msgspec.Struct):
 
     id: str
     event: str
-    object: str
-    time: int
+    object: str = ""
+    time: int = 0
     distance: float | None = None
     owner: str | None = None
+    terms: list[tuple[str, int]] | None = None
+    objects: list[dict[str, Any]] | None = None
 
 
 _T = TypeVar("_T")
@@ -28,15 +30,20 @@ _NOTE = msgspec.json.Decoder(Note)
 
 def all_notes(folder: Path) -> Iterator[Note]:
     """Every notification of a run: batch by batch, so that of one subscription in order."""
-    for path in sorted(folder.glob("*.jsonl")):
+    yield from notes_in(sorted(folder.glob("*.jsonl")))
+
+
+def notes_in(paths: list[Path]) -> Iterator[Note]:
+    """Every notification of some files."""
+    for path in paths:
         yield from _NOTE.decode_lines(path.read_bytes())
 
 
 def some_notes(paths: list[Path], each: int) -> list[Note]:
-    """Up to `each` notifications of every event there is in the files, taken evenly from them."""
+    """Up to `each` notifications on posts of every event in the files, taken evenly from them."""
     by_event: dict[str, list[Note]] = {}
-    for path in paths:
-        for note in _NOTE.decode_lines(path.read_bytes()):
+    for note in notes_in(paths):
+        if note.object:
             by_event.setdefault(note.event, []).append(note)
     return [note for notes in by_event.values() for note in evenly(notes, each)]
 

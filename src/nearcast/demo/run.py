@@ -21,6 +21,7 @@ from nearcast.demo.folder import DemoFolder
 from nearcast.demo.map import write_map
 from nearcast.demo.notes import in_words, some_notes
 from nearcast.demo.screen import Screen, choose_screen
+from nearcast.demo.talk import LOOKS_BACK_MS, answer_in, answer_in_words, latest_talk
 from nearcast.demo.tally import Tally
 from nearcast.demo.writer import Writer
 from nearcast.engine import Engine, Run
@@ -52,6 +53,7 @@ def run_demo(
         strategies=strategies,
         arena=str(folder.arena.resolve()),
         master=master,
+        retain=f"{2 * LOOKS_BACK_MS // 1000}s",
     )
     folder.prepare()
     console = Console()
@@ -90,6 +92,7 @@ class _Show:
             files = [self.folder.path / name for r in record.reports for name in r.files]
             reported = [path for path in files if path.parent.name == "notifications"]
             notes = some_notes(reported, _NOTES_OF_EACH_EVENT)
+            self.screen.talk(latest_talk(reported))
             self.screen.batch(record, self.tally, [in_words(n, self.city) for n in notes])
 
 
@@ -101,6 +104,7 @@ def _stream(engine: Engine, folder: DemoFolder, show: _Show, seconds: float) -> 
     )
     screen.status("building the city …")
     writer.open(int(time.time() * 1000), SUBSCRIPTIONS)
+    opened = writer.written
     screen.status("starting Spark …")
     _start_spark(engine, folder.spark_log)
     stop = threading.Event()
@@ -121,7 +125,7 @@ def _stream(engine: Engine, folder: DemoFolder, show: _Show, seconds: float) -> 
                 writer.start()
                 screen.status("the first posts are on their way …")
             # They wait for the workers to load the kernels; the time counts after that.
-            while show.processed <= SUBSCRIPTIONS and not stop.is_set():
+            while show.processed <= opened and not stop.is_set():
                 _look(run, writer, show)
             if not stop.is_set():
                 screen.status("")
@@ -130,6 +134,7 @@ def _stream(engine: Engine, folder: DemoFolder, show: _Show, seconds: float) -> 
                 screen.elapsed(elapsed)
                 _look(run, writer, show)
             writer.stop()
+            writer.ask()
             screen.status("the last posts are on their way …")
             while show.processed < writer.written:
                 _look(run, writer, show)
@@ -219,6 +224,7 @@ def _chatter_in(path: Path) -> Iterator[None]:
 
 def _say_goodbye(console: Console, folder: DemoFolder, summary: dict[str, Any]) -> None:
     events, reported = summary["events"], summary["notifications"]
+    answer = answer_in(folder.notifications)
     kinds = {
         event: n
         for kind, counts in reported.items()
@@ -231,6 +237,7 @@ def _say_goodbye(console: Console, folder: DemoFolder, summary: dict[str, Any]) 
         f"\n{events.get('publish', 0):,} posts, {events.get('subscribe', 0):,} subscriptions, "
         f"{events.get('unsubscribe', 0):,} withdrawn, {summary['rejects']:,} rejected",
         f"{reported['total']:,} notifications ({listed or 'none'})",
+        *([f"asked          {answer_in_words(answer)}"] if answer else []),
         "",
         f"map            {folder.map}   open it in a browser",
         f"events         {folder.log}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Protocol
 
@@ -20,11 +20,12 @@ from nearcast.demo.tally import Tally
 from nearcast.engine.output.reports import BatchRecord
 
 _BARS = "▁▂▃▄▅▆▇█"
-_NOTES = 10
+_NOTES = 8
 _KINDS = {
     "range.match": "match   a post in a watched area",
     "knn.enter": "enter   among the k nearest",
     "knn.leave": "leave   no longer among them",
+    "terms.terms": "terms   what a district talks about",
 }
 
 
@@ -47,6 +48,9 @@ class Screen(Protocol):
 
     def batch(self, record: BatchRecord, tally: Tally, notes: Iterable[str]) -> None:
         """A batch is done; some of its notifications, in words."""
+
+    def talk(self, words: Mapping[str, str]) -> None:
+        """What some districts talk about by now."""
 
     def elapsed(self, seconds: float) -> None:
         """How long the city has been streaming."""
@@ -71,6 +75,9 @@ class Silent:
         """Not shown."""
 
     def batch(self, record: BatchRecord, tally: Tally, notes: Iterable[str]) -> None:
+        """Not shown."""
+
+    def talk(self, words: Mapping[str, str]) -> None:
         """Not shown."""
 
     def elapsed(self, seconds: float) -> None:
@@ -114,6 +121,7 @@ class Terminal:
         self._done = False
         self._tally: Tally | None = None
         self._notes: deque[str] = deque(maxlen=_NOTES)
+        self._talk: dict[str, str] = {}
         self._spinner = Spinner("dots")
         self._live = Live(console=console, get_renderable=self._render, refresh_per_second=8)
 
@@ -142,6 +150,10 @@ class Terminal:
         self._tally = tally
         self._notes.extend(notes)
 
+    def talk(self, words: Mapping[str, str]) -> None:
+        """A line for each."""
+        self._talk.update(words)
+
     def elapsed(self, seconds: float) -> None:
         """Moves the bar."""
         self._elapsed = min(seconds, self._seconds)
@@ -157,7 +169,7 @@ class Terminal:
                 Panel(_figures(tally), title="events and notifications", border_style="blue"),
                 Panel(_shards(tally.last), title="shards, last batch", border_style="blue"),
             )
-            parts += [pair, self._heard()]
+            parts += [pair, *([_spoken(self._talk)] if self._talk else []), self._heard()]
         parts.append(self._foot())
         return Panel(Group(*parts), title=self._title, border_style="bright_black")
 
@@ -192,6 +204,15 @@ def _figures(tally: Tally) -> Table:
         table.add_row(f"{tally.notifications[kind]:,}", said)
     table.add_row(f"{tally.last.notifications:,}", Text(spark_line(tally.reported), style="green"))
     return table
+
+
+def _spoken(talk: Mapping[str, str]) -> Panel:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    for name, words in sorted(talk.items()):
+        table.add_row(name, Text(words, style="cyan"))
+    return Panel(table, title="what districts talk about, last 10 s", border_style="cyan")
 
 
 def _shards(record: BatchRecord) -> Table:

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from nearcast.demo.city import City
+from nearcast.demo.talk import question, watchers
 
 _TICK_S = 0.5
 _MOST_AT_ONCE_S = 2.0
@@ -33,14 +34,15 @@ class Writer:
         self.error: BaseException | None = None
         self._processed = processed
         self._ends: list[int] = []  # events written up to the end of each piece that waits
-        self._now_ms = 0
+        self._now_ms = self._began_ms = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._keep_writing, daemon=True)
 
     def open(self, now_ms: int, subscriptions: int) -> None:
-        """Write the subscriptions that stand before the first post."""
+        """Write the subscriptions that stand before the first post, and those to districts."""
         self._now_ms = now_ms
-        self._append(self.city.opening(now_ms, subscriptions))
+        self._began_ms = now_ms
+        self._append([*self.city.opening(now_ms, subscriptions), *watchers(now_ms)])
 
     def tick(self, now_ms: int) -> int:
         """Write what happened since the last time; how many events that was, 0 if none may be."""
@@ -63,6 +65,10 @@ class Writer:
         # Waiting for the first batch took a while in which nobody posted.
         self._now_ms = max(self._now_ms, int(time.time() * 1000))
         self._thread.start()
+
+    def ask(self) -> None:
+        """Write the question about the past, when nothing else will be written."""
+        self._append([question(self._now_ms, self._began_ms)])
 
     def stop(self) -> None:
         """Stop; when this returns, nothing more is written."""
