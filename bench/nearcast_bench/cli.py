@@ -26,6 +26,7 @@ EXPERIMENTS = {
     "sstd": ("the experiments of the paper on SSTD", "sstd"),
     "crashes": ("crash points drawn at random: nothing lost, nothing twice", "crashes"),
     "fuzz": ("fuzzed lines through decode: each accepted or refused", "fuzz"),
+    "dskype": ("topk: the distributed experiments of the paper on Skype", "dskype"),
     "redraw": ("draw the plots of stored results again", "redraw"),
 }
 

@@ -57,6 +57,10 @@ FLAGS = {
     },
     "crashes": {"--points", "--seed"},
     "fuzz": {"--lines", "--spark", "--seed"},
+    "dskype": {
+        "--full", "--small", "--subscriptions", "--window", "--messages", "--shards", "--k",
+        "--data", "--step", "--seed", "--seeds", "--figures", "--keep",
+    },
     "redraw": {"--keep"},
 }  # fmt: skip
 

@@ -24,7 +24,7 @@ from nearcast.routing.balance import Balance
 from nearcast.testing.oracle import Order
 from nearcast.testing.strategies import event_logs, spaces
 
-BALANCING = [name for name, router in ROUTERS.items() if router.balances]
+BALANCING = [name for name in KINDS["range"].routers if ROUTERS[name].balances]
 RANGE_INDEXES = KINDS["range"].indexes
 
 

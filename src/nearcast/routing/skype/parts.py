@@ -44,6 +44,7 @@ class Shard:
 
     number: int
     index: TopIndex
+    storage: Memory
     store: ObjectStore
     who: Longs  # the subscription of each slot
     seconds: float = 0.0  # of the processor
@@ -60,6 +61,7 @@ class Tally:
     marked: int = 0  # subscriptions that were held back for them
     reported: int = 0  # changes of parts that went to the merger
     route_seconds: float = 0.0
+    store_seconds: float = 0.0
     merge_seconds: float = 0.0
 
 
@@ -85,8 +87,11 @@ class Parts:
         make_store: MakeStore,
     ) -> None:
         self.deal, self.space, self.frame = deal, space, frame
-        self.make_index, self.make_store = make_index, make_store
-        self.shards = [self._shard(n) for n in range(deal.shards)]
+        self.make_index = make_index
+        # Where each message comes to every shard, one store does for all.
+        stores = [make_store() for _ in range(deal.shards if deal.parts else 1)]
+        self.shards = [self._shard(n, stores[n % len(stores)]) for n in range(deal.shards)]
+        self.stores = stores
         self.merger = Merger()
         self.tally = Tally()
         self.controls: list[pa.RecordBatch] = []
@@ -97,10 +102,11 @@ class Parts:
         self._old = 0  # subscriptions that have been in a batch
         self._arrivals: dict[int, list[tuple[pa.RecordBatch, pa.RecordBatch, Longs]]] = {}
 
-    def _shard(self, number: int) -> Shard:
-        index, store = self.make_index(self.space, Memory()), self.make_store()
+    def _shard(self, number: int, store: ObjectStore) -> Shard:
+        storage = Memory()
+        index = self.make_index(self.space, storage)
         index.past = store
-        return Shard(number, index, store, np.empty(0, np.int64))
+        return Shard(number, index, storage, store, np.empty(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.held)
@@ -149,8 +155,8 @@ class Parts:
     def fill(self, objects: Objects) -> None:
         """Messages that come before all subscriptions: they are stored where they belong."""
         rows, shards = self.deal.route(messages_of(objects))
-        for shard in self.shards:
-            shard.store.add(some_objects(objects, rows[shards == shard.number]))
+        for n, store in enumerate(self.stores):
+            store.add(some_objects(objects, rows[shards == n]))
         self._ranked = int(objects.rank[-1]) + 1
 
     def batch(self, objects: Objects, clock: Longs, now: int) -> Merged:
@@ -161,12 +167,15 @@ class Parts:
         self.tally.messages += len(objects.x)
         self.tally.sent += len(rows)
         views = [view_of(objects, clock, rows[shards == s.number]) for s in self.shards]
+        started = time.thread_time()
+        for store, view in zip(self.stores, views, strict=False):
+            if len(view.seen.x):
+                store.add(view.seen)
+        self.tally.store_seconds += time.thread_time() - started
         found = []
         for shard, view in zip(self.shards, views, strict=True):
             started = time.thread_time()
             self._take_arrivals(shard)
-            if len(view.seen.x):
-                shard.store.add(view.seen)
             shard.index.now, shard.index.ranked = self._now, self._ranked
             shard.index.carry(view.carried)
             changes = shard.index.match(view.columns, clock, now)
@@ -188,8 +197,9 @@ class Parts:
         self._ranked = int(objects.rank[-1]) + 1 if len(objects.x) else self._ranked
         for shard in self.shards:
             shard.index.close()
-            reach = shard.index.reach()
-            shard.store.expire(now - reach, shard.index.first_rank(self._ranked))
+        index = self.shards[0].index
+        for store in self.stores:
+            store.expire(now - index.reach(), index.first_rank(self._ranked))
         return merged
 
     def _events(
