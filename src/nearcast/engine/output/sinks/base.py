@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, NamedTuple, Protocol
 
 from nearcast.engine.options.settings import Settings
 from nearcast.wire.segments import ANSWERS
-from nearcast.wire.told import Cursor
 
 __all__ = ["Delivery", "OfRun", "Shown", "SinkOf"]
 
@@ -33,22 +32,17 @@ class Shown(NamedTuple):
     notifications: Sequence[str]  # names within `out`, in the order of the log
     rejected: Sequence[str]
 
-    def lines(self) -> Iterator[tuple[Cursor, bytes]]:
-        """Every notification with its cursor; the files must be JSON lines."""
-        for name in self.notifications:
-            yield from self._lines(name)
+    def read(self, names: Sequence[str]) -> Iterator[tuple[int, Iterable[bytes]]]:
+        """(shard, its lines) of some of the files; notifications must be JSON lines."""
+        for name in names:
+            found = _SHARD.search(name)
+            with (self.out / name).open("rb") as file:
+                yield int(found[1]) if found else ANSWERS, file
 
-    def rejects(self) -> Iterator[tuple[Cursor, bytes]]:
-        """Every reject with its place among those of its shard."""
-        for name in self.rejected:
-            yield from self._lines(name)
-
-    def _lines(self, name: str) -> Iterator[tuple[Cursor, bytes]]:
-        found = _SHARD.search(name)
-        shard = int(found[1]) if found else ANSWERS
-        with (self.out / name).open("rb") as file:
-            for n, line in enumerate(file, 1):
-                yield Cursor(self.batch, shard, n), line
+    def lines(self) -> Iterator[bytes]:
+        """Every notification, in the order of the log."""
+        for _, lines in self.read(self.notifications):
+            yield from lines
 
 
 class Delivery(ABC):

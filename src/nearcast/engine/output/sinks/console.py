@@ -29,6 +29,6 @@ class ConsoleOf:
 
 class _Console(Delivery):
     def deliver(self, shown: Shown) -> None:
-        for _, line in shown.lines():
+        for line in shown.lines():
             sys.stdout.write(line.decode())
         sys.stdout.flush()

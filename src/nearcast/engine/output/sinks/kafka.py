@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -32,7 +32,6 @@ HEADER = "nearcast-key"
 _ANSWER_SECONDS = 5.0
 _STUCK_SECONDS = 6.0  # after which a call is not waited for any more
 _BEGINNING = b'{"id":"'
-Record = tuple[str, bytes, bytes, bytes]  # topic, key, value, what stands in the header
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,12 @@ class _Kafka(Delivery):
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 1 << 19,
         }
-        own: dict[str, Any] = {"enable.idempotence": True, "error_cb": _nothing}
+        own: dict[str, Any] = {
+            "enable.idempotence": True,
+            "error_cb": _nothing,
+            "delivery.report.only.error": True,
+            "on_delivery": self._delivered,
+        }
         if self.sink.transactions:
             own["transactional.id"] = self.name
         self._producer = self._kafka.Producer({**usual, **self._settings(), **own})
@@ -146,8 +150,9 @@ class _Kafka(Delivery):
         if self.sink.transactions:
             self._producer.begin_transaction()
         faults.reach("kafka-begun", shown.batch)
-        for topic, key, value, name in self._records(shown):
-            self._produce(topic, key, value, name)
+        self._produce(self.sink.topic, shown, shown.notifications, _id_of)
+        if self.sink.rejects:
+            self._produce(self.sink.rejects, shown, shown.rejected, _file_of)
         if not self.sink.transactions:
             self._flush()
             faults.reach("kafka-sent", shown.batch)
@@ -159,23 +164,22 @@ class _Kafka(Delivery):
         self._patiently(lambda: self._producer.commit_transaction(_ANSWER_SECONDS))
         faults.reach("kafka-committed", shown.batch)
 
-    def _records(self, shown: Shown) -> Iterator[Record]:
-        run = self._of.run.encode()
-        for cursor, line in shown.lines():
-            yield self.sink.topic, _id_of(line), line[:-1], b"%s-%d-%d-%d" % (run, *cursor)
-        for cursor, line in shown.rejects() if self.sink.rejects else ():
-            yield self.sink.rejects, _file_of(line), line[:-1], b"%s-%d-%d-%d" % (run, *cursor)
-
-    def _produce(self, topic: str, key: bytes, value: bytes, name: bytes) -> None:
-        while True:
-            try:
-                self._producer.produce(
-                    topic, value, key, headers=[(HEADER, name)], on_delivery=self._delivered
-                )
-                return
-            except BufferError:  # it is full: some must have gone first
-                self._producer.poll(0.1)
-                self._check()
+    def _produce(
+        self, topic: str, shown: Shown, names: Sequence[str], key_of: Callable[[bytes], bytes]
+    ) -> None:
+        """Have librdkafka send all lines of some files."""
+        produce = self._producer.produce
+        for shard, lines in shown.read(names):
+            head = f"{self._of.run}-{shown.batch}-{shard}-".encode()
+            for n, line in enumerate(lines, 1):
+                headers = [(HEADER, b"%s%d" % (head, n))]
+                while True:
+                    try:
+                        produce(topic, line[:-1], key_of(line), headers=headers)
+                        break
+                    except BufferError:  # it is full: some must have gone first
+                        self._producer.poll(0.1)
+                        self._check()
 
     def _delivered(self, error: Any, message: Any) -> None:
         del message  # it is one of the batch
