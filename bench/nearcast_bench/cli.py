@@ -27,6 +27,8 @@ EXPERIMENTS = {
     "crashes": ("crash points drawn at random: nothing lost, nothing twice", "crashes"),
     "fuzz": ("fuzzed lines through decode: each accepted or refused", "fuzz"),
     "dskype": ("topk: the distributed experiments of the paper on Skype", "dskype"),
+    "live": ("from a publish to its visible notification, at several rates", "live"),
+    "soak": ("many batches of a live run: files, memory and times stay flat", "soak"),
     "redraw": ("draw the plots of stored results again", "redraw"),
 }
 

@@ -61,6 +61,8 @@ FLAGS = {
         "--full", "--small", "--subscriptions", "--window", "--messages", "--shards", "--k",
         "--data", "--step", "--seed", "--seeds", "--figures", "--keep",
     },
+    "live": {"--subscriptions", "--rate", "--seconds", "--kind", "--shards", "--seed"},
+    "soak": {"--batches", "--samples", "--seed"},
     "redraw": {"--keep"},
 }  # fmt: skip
 

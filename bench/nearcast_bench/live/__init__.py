@@ -1,0 +1,1 @@
+"""How soon a live run answers: from a publish to its visible notification."""

@@ -1,0 +1,1 @@
+"""Many batches of a live run in one process: nothing grows."""
