@@ -29,6 +29,7 @@ EXPERIMENTS = {
     "dskype": ("topk: the distributed experiments of the paper on Skype", "dskype"),
     "live": ("from a publish to its visible notification, at several rates", "live"),
     "soak": ("many batches of a live run: files, memory and times stay flat", "soak"),
+    "skype": ("the experiments of the paper on Skype, centralised", "skype"),
     "redraw": ("draw the plots of stored results again", "redraw"),
 }
 
