@@ -11,6 +11,7 @@ from nearcast_bench.common.figures import Figure, Say
 from nearcast_bench.common.flags import PLAIN, Flags, given
 from nearcast_bench.common.papers import figures_of, with_claims
 from nearcast_bench.skype.claims import claims
+from nearcast_bench.skype.disseminating import run_dissemination
 from nearcast_bench.skype.full import run_full
 from nearcast_bench.skype.plots import plots
 from nearcast_bench.skype.reevaluation import run_reevaluation
@@ -20,6 +21,7 @@ from nearcast_bench.skype.sweeps import run_sweeps
 
 _WARMED = (
     (run_reevaluation, "14", ("10", "14", "table 4", "walk")),
+    (run_dissemination, "13", ("11", "12", "13")),
     (run_sweeps, "15", ("15", "16", "17", "18", "19", "20")),
 )
 
@@ -73,4 +75,5 @@ def _figures(args: argparse.Namespace, setting: Setting, say: Say) -> Iterator[F
                 for _ in run(replace(SMALL, data=setting.data, figures=(warm,)), lambda _: None):
                     pass
     yield from run_reevaluation(setting, say)
+    yield from run_dissemination(setting, say)
     yield from run_sweeps(setting, say)

@@ -16,6 +16,7 @@ from nearcast.model.errors import NearcastError
 from nearcast_bench.common.figures import Figure
 from nearcast_bench.skype import load as loading
 from nearcast_bench.skype.claims import claims, cost, upkeep
+from nearcast_bench.skype.disseminating import run_dissemination
 from nearcast_bench.skype.load import Load, Shape, measure
 from nearcast_bench.skype.plots import plots
 from nearcast_bench.skype.reevaluation import COMPARED, PARTS, TIMES, run_reevaluation
@@ -32,9 +33,10 @@ def quiet(_: str) -> None:
 
 @pytest.fixture(scope="module")
 def reported() -> list[Figure]:
-    figures = ("table 3", "10", "14", "15", "20", "walk")
+    figures = ("table 3", "10", "13", "14", "15", "20", "walk")
     some = replace(TINY, figures=figures)
-    return [*run_reevaluation(some, quiet), *run_sweeps(some, quiet)]
+    runs = (run_reevaluation, run_dissemination, run_sweeps)
+    return [figure for run in runs for figure in run(some, quiet)]
 
 
 def of(reported: list[Figure], figure: str) -> list[Figure]:
@@ -48,6 +50,7 @@ def test_every_figure_has_its_points(reported: list[Figure]) -> None:
     assert len(of(reported, "14")) == len(DATA) * len(COMPARED)
     assert {t["system"] for t in of(reported, "15")} == set(SYSTEMS)
     assert [t["keywords"] for t in of(reported, "15")] == [n for n in range(1, 6) for _ in SYSTEMS]
+    assert {t["system"] for t in of(reported, "13")} == {"reach", "igpt", "ipt", "ciq"}
     for t in of(reported, "table 3"):
         assert t["keywords"] == pytest.approx(t["paper_keywords"], rel=0.05)
         assert t["vocabulary"] == t["paper_vocabulary"]

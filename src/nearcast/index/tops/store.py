@@ -165,7 +165,7 @@ class TopStore:
 
     def reserve(self, slots: Longs, lengths: Longs) -> None:
         """Room in the buffers of slots, whose entries are forgotten."""
-        units = int(np.sum(lengths) * 2) // 8 + 2 * len(slots) + 1024
+        units = _units(frozen(lengths)) + 1024
         need = (int(self.meta[st.POOL_TOP]) + units) * _WIDTH
         if need > len(self.state.pool):
             self.storage.array("tops.pool", np.float64, 1, need)
@@ -333,6 +333,15 @@ def _put_keywords(
         for j in range(length):
             t.heap[at + j] = words[start + j]
             t.reals[at + length + j] = idf[start + j] / norm
+
+
+@njit
+def _units(lengths: NDArray[np.int64]) -> int:
+    """Units of blocks for buffers of so many entries."""
+    total = 0
+    for n in range(len(lengths)):
+        total += units_of(class_of(lengths[n]))
+    return total
 
 
 @njit(lean=True)
