@@ -15,6 +15,7 @@ from tests.engine.contract import difference, expected, refused, reported
 from tests.kafka.broker import Broker
 from tests.recovery.story import script
 
+from nearcast.engine import upkeep
 from nearcast.engine.feed import topics as feed_topics
 from nearcast.engine.feed.source import Feed
 from nearcast.engine.feed.topics import Lost, TopicsOf
@@ -22,7 +23,7 @@ from nearcast.engine.options.settings import Settings
 from nearcast.engine.output.sinks import SinkOf
 from nearcast.model.errors import NearcastError
 from nearcast.model.space import Space
-from nearcast.testing.cases import unsubscribe
+from nearcast.testing.cases import publish, unsubscribe
 from nearcast.testing.live_run import LiveRun
 from nearcast.testing.logs import random_log
 from nearcast.wire import kafka
@@ -223,8 +224,8 @@ def test_poisoned_records_are_refused_and_the_stream_goes_on(broker: Broker, mem
 def test_where_it_begins(broker: Broker, memory: Path) -> None:
     """`latest` and a time hold for the partitions that are there; later ones are read whole."""
     topic = broker.make("begins")
-    publish = values({"op": "publish", "id": f"o{n}", "time": n, "at": [0, 0]} for n in range(6))
-    broker.write(topic, publish[:2])
+    posts = values({"op": "publish", "id": f"o{n}", "time": n, "at": [0, 0]} for n in range(6))
+    broker.write(topic, posts[:2])
     time.sleep(0.05)
     now = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(time.time()) + 3600)) + "Z"
     runs = {}
@@ -233,10 +234,10 @@ def test_where_it_begins(broker: Broker, memory: Path) -> None:
         runs[how] = start(memory / how, [TopicsOf(broker.address, (topic,), start=how)])
         runs[how].step()
         runs[how].restart()
-    broker.write(topic, publish[2:4])
+    broker.write(topic, posts[2:4])
     broker.widen(topic, 2)
     time.sleep(0.5)
-    broker.write(topic, publish[4:], partition=1)
+    broker.write(topic, posts[4:], partition=1)
     for how, run in runs.items():
         time.sleep(0.3)
         read = 4 if how in ("latest", now) else 6
@@ -251,9 +252,9 @@ def test_where_it_begins(broker: Broker, memory: Path) -> None:
 
 def test_what_is_gone_is_a_clear_error(broker: Broker, memory: Path) -> None:
     """Deleted records, a deleted topic, one that was made anew, and one that never was."""
-    publish = values({"op": "publish", "id": f"o{n}", "time": n, "at": [0, 0]} for n in range(9))
+    posts = values({"op": "publish", "id": f"o{n}", "time": n, "at": [0, 0]} for n in range(9))
     topic = broker.make("shrinks")
-    broker.write(topic, publish)
+    broker.write(topic, posts)
     of = TopicsOf(broker.address, (topic,))
     (memory / "a").mkdir()
     run = start(memory / "a", [of], batch_events=3)
@@ -290,3 +291,38 @@ def test_a_source_that_is_taken_out_while_its_records_are_planned(
     [split] = Feed(run.run.checkpoint).read(0)
     with pytest.raises(NearcastError, match="no source has that topic now; put it back"):
         read_split(split, Space.GEOGRAPHIC, run.settings.kinds, 0)
+
+
+def test_plans_that_are_forgotten_leave_where_each_partition_is(
+    broker: Broker, memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Upkeep removes plans and copies of subscriptions; a restart goes on behind them."""
+    monkeypatch.setattr(upkeep, "EVERY", 2)
+    monkeypatch.setattr(upkeep, "KEPT", 3)
+    subs, objects = broker.make("kept-subs"), broker.make("kept-objects", 2)
+    of = TopicsOf(broker.address, subscriptions=(subs,), objects=(objects,))
+    run = start(memory, [of], batch_events=5)
+    names = [f"s{n}" for n in range(12)]
+    broker.write(subs, [json.dumps(BOX).encode()] * 12, [name.encode() for name in names])
+    late = 4 * 10**12
+    publishes = [publish(f"o{n}", late + n) for n in range(40)]
+    broker.write(objects, values(publishes))
+    work(run, 8)
+    run.restart()
+    assert Feed(run.run.checkpoint).first > 3
+    assert not list((run.run.checkpoint / "spool").iterdir())
+    while planned_until(run) < 52:
+        run.step()
+    told = [json.loads(line) for line in reported(run.run.out).elements()]
+    assert len(told) == 40 * 12
+    assert {(n["id"], n["object"]) for n in told} == {
+        (s, p["id"]) for s in names for p in publishes
+    }
+
+
+def planned_until(run: LiveRun) -> int:
+    """How many offsets are planned, in all partitions."""
+    feed = Feed(run.run.checkpoint)
+    kept = [s for n in range(feed.first, len(feed)) for s in feed.read(n)]
+    last = {(s.topic, s.partition): s.until for s in [*feed.ends(), *kept] if s.topic}
+    return sum(last.values()) if len(feed) == run.next else 0

@@ -219,12 +219,13 @@ class Run:
     def drain(self) -> None:
         """Wait until everything that has arrived so far is processed."""
         self._check_tailer()
-        if self.tailer:
-            self.tailer.poll()
-        self.restarting.finish()
-        if self.tailer:  # for first results that wait
+        planned = -1
+        while self.tailer and self.tailer.planned > planned:
+            planned = self.tailer.planned
+            # More than once: for first results that wait, and for what one batch cannot hold.
             self.tailer.poll()
             self.restarting.finish()
+        self.restarting.finish()
 
     def finish(self) -> None:
         """Read no more, and end what has begun: all batches that are planned, or Spark's own."""

@@ -39,6 +39,15 @@ SETTLED_SECONDS = 5.0
 """How long a topic must be gone, or shorter than it was: brokers that start say so for a moment."""
 _MANY = 10_000  # records at a time
 
+_SMALL_STEPS = {
+    "fetch.message.max.bytes": 1 << 18,
+    "queued.min.messages": 2000,
+    "fetch.queue.backoff.ms": 1,
+}
+"""What is fetched beyond the end of a range is thrown away, so little is fetched ahead. A range of
+1,000 records took a third of the processor and an eighth of the time that it does with librdkafka's
+own values, one of 50,000 two thirds and an eighth."""
+
 OURS = {
     "group.id": "the run itself remembers what it has read",
     "enable.auto.commit": "the run itself remembers what it has read",
@@ -106,7 +115,9 @@ class Reader:
             "fetch.wait.max.ms": 10,
         }
         try:
-            self._consumer = self._kafka.Consumer({**settings, **own, "error_cb": _nothing})
+            self._consumer = self._kafka.Consumer(
+                {**_SMALL_STEPS, **settings, **own, "error_cb": _nothing}
+            )
         except self._kafka.KafkaException as error:
             raise NearcastError(f"Kafka: {error.args[0].str()}") from error
 

@@ -112,6 +112,8 @@ class _Kafka(Delivery):
         }
         if self.sink.transactions:
             own["transactional.id"] = self.name
+            # Whoever starts again ends an open one at once; a large batch must not run into it.
+            usual["transaction.timeout.ms"] = 300_000
         self._producer = self._kafka.Producer({**usual, **self._settings(), **own})
         if self.sink.transactions:
             self._patiently(lambda: self._producer.init_transactions(_ANSWER_SECONDS))
