@@ -104,7 +104,9 @@ class Running:
         written = sum(p.stat().st_size for p in self.service.inbox.glob("*.jsonl"))
         through = gateway.registry.mark("results")
         done = self.run.next == feed and read == written and gateway.hub.position == feed - 1
-        return done and (feed == 0 or through == f"{feed}-0-0")
+        held = gateway.reader.held if gateway.reader else None
+        read = held is not None and held.batch == feed - 1
+        return done and (feed == 0 or (read and through == f"{feed}-0-0"))
 
 
 @contextmanager
@@ -115,6 +117,7 @@ def running(
     out = folder / "out"
     (out / "inbox").mkdir(parents=True)
     (folder / "in").symlink_to(out / "inbox")
+    (out / "checkpoint").symlink_to(folder / "checkpoint")
     settings = Settings(
         order="arrival", shards=2, arena=str(memory), retain_ms=DAY_MS, manifests="files"
     )

@@ -156,6 +156,7 @@ def test_present_results_are_the_results(service: Running) -> None:
 
 def test_an_ask_is_answered(service: Running) -> None:
     publish(service, {"id": "q1", "at": [20, 20], "text": "asked"})
+    service.settled()
     query = {"kind": "knn", "at": [20, 20], "k": 1, "where": "asked"}
     ask = {"query": query, "last": 60_000, "fields": ["at"]}
     answer = service.http.post("/v1/ask", json=ask)

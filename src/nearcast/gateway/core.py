@@ -22,6 +22,7 @@ from nearcast.gateway.inbox import Entry, Full, Inbox, Place
 from nearcast.gateway.limits import Allowances
 from nearcast.gateway.metrics import Metrics
 from nearcast.gateway.problems import Problem
+from nearcast.gateway.reader import Reader
 from nearcast.gateway.registering import Registering
 from nearcast.gateway.registry import Registry
 from nearcast.gateway.results import Results
@@ -72,6 +73,8 @@ class Gateway:
         self.registry = Registry(folder)
         self.registering = Registering(self.registry, service.inbox)
         self.results = Results(self.registry, self.registering, Told(folder), self.kinds)
+        # By a fitted table only the run itself can score.
+        self.reader = Reader(service) if service.retain_ms and not service.fitted else None
         self.tokens = Tokens(Path(service.tokens), service.limits) if service.tokens else None
         self._anyone = msgspec.structs.replace(ANYONE, limits=service.limits)
         self.allowances = Allowances(self.registry)
@@ -95,6 +98,8 @@ class Gateway:
         self.inbox = Inbox(service.inbox, service.name, self._written, service.segment_bytes)
         self.hub = Hub(self.told, self.metrics)
         self.hub.start()
+        if self.reader is not None:
+            self.reader.start()
         for work in (self._look, self._fold, self._prune, *self._more):
             self._tasks.append(asyncio.create_task(self._for_ever(work)))
 
@@ -106,6 +111,8 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self.hub.stop)
+        if self.reader is not None:
+            await asyncio.to_thread(self.reader.stop)
         await asyncio.to_thread(self.inbox.stop)
         self.registry.close()
         self.audit.close()

@@ -40,6 +40,7 @@ class Service(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     maxdist: float | None = None
     bounds: tuple[float, float, float, float] | None = None
     retain_ms: int = 0  # how far back asks reach
+    fitted: bool = False  # whether keywords weigh by a fitted table
     archive: bool = False  # whether they reach further than that
     tokens: str = ""  # file of tokens; empty: nobody needs one
     certificate: str = ""  # files of TLS

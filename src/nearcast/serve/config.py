@@ -134,6 +134,7 @@ def _service(table: ServeTable, options: RunOptions, folder: Path, base: Path, n
         maxdist=options.maxdist,
         bounds=options.bounds,
         retain_ms=options.retain_ms("arrival"),
+        fitted=bool(options.idf),
         archive=bool(options.archive),
         tokens=place(table.tokens),
         certificate=place(table.certificate),

@@ -20,11 +20,12 @@ from nearcast.engine.output.reports import BatchRecord, Reports
 from nearcast.engine.output.sinks import Delivery, Shown
 from nearcast.engine.output.sinks.files import is_told
 from nearcast.engine.route.mail import Mail
-from nearcast.engine.shard.manifests import manifests_after
+from nearcast.engine.shard.manifests import held_after, manifests_after
 from nearcast.engine.shard.report import Report, costs_of, parts_of
 from nearcast.engine.upkeep import Upkeep
 from nearcast.wire import told
 from nearcast.wire.explained import explained
+from nearcast.wire.held import say_held
 
 OnBatch = Callable[[BatchRecord], None]
 
@@ -49,6 +50,7 @@ class Sink:
         self.on_batch, self.others = on_batch, others
         self._run = run_id(checkpoint)
         self._remembers = settings.manifests == "files"
+        self._holds = self._remembers and settings.stores and settings.order == "arrival"
         self._upkeep = Upkeep(settings, checkpoint, out, self._run)
         self._last = time.perf_counter()
 
@@ -87,6 +89,8 @@ class Sink:
         self.controls.balancer.write_log(batch, self.out)
         faults.reach("sink-controlled", batch)
         self.reports.add(record)
+        if self._holds:
+            say_held(self.out, held_after(self._run, batch, record.manifests))
         if self.mail:
             self.mail.clear(batch)
         if self.on_batch:

@@ -7,14 +7,17 @@ all shards at once that the batch is done; a repeated batch begins with the same
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 from nearcast.engine.shard.state import Manifest, read_manifest
 from nearcast.model.errors import NearcastError
+from nearcast.wire.held import Held
+from nearcast.wire.tables import NEVER
 
-__all__ = ["manifest_before", "manifests_after"]
+__all__ = ["held_after", "manifest_before", "manifests_after"]
 
 
 class _Remembered(msgspec.Struct):
@@ -42,3 +45,17 @@ def manifest_before(checkpoint: Path, batch: int, shard: int) -> Manifest:
     """The manifest of a shard for a batch."""
     data = manifests_after(checkpoint, batch - 1).get(shard)
     return Manifest() if data is None else read_manifest(data, checkpoint)
+
+
+def held_after(run: str, batch: int, manifests: Mapping[int, bytes]) -> Held:
+    """The objects that all shards retain after a batch."""
+    held = Held(run, batch, 0, NEVER, NEVER, [])
+    for shard, data in sorted(manifests.items()):
+        manifest = msgspec.msgpack.decode(data, type=Manifest)
+        stored = manifest.objects
+        held.ranked = max(held.ranked, manifest.ranked)
+        held.now = max(held.now, manifest.now)
+        held.floor = max(held.floor, stored.floor)
+        names = [*stored.slices.values(), *stored.rest]
+        held.files += [f"objects/{shard:04d}/{name}" for name in names]
+    return held
