@@ -220,12 +220,14 @@ class Run:
         """Wait until everything that has arrived so far is processed."""
         self._check_tailer()
         planned = -1
+        if self.tailer:
+            self.tailer.poll()
+        self.restarting.finish()
+        # Again for first results that wait, and for what one batch could not hold.
         while self.tailer and self.tailer.planned > planned:
             planned = self.tailer.planned
-            # More than once: for first results that wait, and for what one batch cannot hold.
             self.tailer.poll()
             self.restarting.finish()
-        self.restarting.finish()
 
     def finish(self) -> None:
         """Read no more, and end what has begun: all batches that are planned, or Spark's own."""
