@@ -33,7 +33,8 @@ def add_flags(parser: argparse.ArgumentParser) -> Flags:
     flags.add("--k", type=positive, metavar="K", help="of the subscriptions; default: 20")
     flags.add(
         "--data", action="append", metavar="NAME|FILE",
-        help=f"{', '.join(DATA)}, or Parquet: lon, lat, keywords; may be repeated",
+        help=f"{', '.join(DATA)}, another corpus of nearcast.workload, or Parquet: lon, lat, "
+        "keywords; may be repeated",
     )  # fmt: skip
     flags.add("--step", type=positive, metavar="N", help="messages of a batch; default: 1,000")
     flags.seed()

@@ -9,6 +9,7 @@ messages (the paper's communication cost), copies of subscriptions (table 5), ca
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -25,10 +26,11 @@ from nearcast.routing.skype import deals
 from nearcast.routing.skype.deals import ByHash, ByLocation, Deal
 from nearcast.routing.skype.kd_tree import Longs, Reals
 from nearcast.routing.skype.kscores import kscores
-from nearcast.routing.skype.loose_prefix import Wanted
+from nearcast.routing.skype.loose_prefix import Wanted, in_order, prefix_lengths
 from nearcast.routing.skype.merging import Merged
 from nearcast.routing.skype.parts import Parts, wanted_of
 from nearcast.routing.skype.word_deals import ByKeyword, ByPrefix, KeywordFirst, SpatialFirst
+from nearcast.routing.skype.words import rows_at
 from nearcast_bench.common.figures import Figure, Say
 from nearcast_bench.dskype.load import Load, controls, id_hashes, load_of
 from nearcast_bench.dskype.scanning import scanned
@@ -40,6 +42,7 @@ from nearcast_bench.dskype.setting import (
     MECHANISMS,
     PREFIX,
     SPATIAL_FIRST,
+    TABLE_5,
     Setting,
 )
 
@@ -113,6 +116,7 @@ def run_one(
     _follow(results, _batch(parts, load, s.window, s.step))  # first results: not timed
     tally = parts.tally
     for shard in parts.shards:
+        parts.take_arrivals(shard)
         shard.seconds, shard.work.examined, shard.work.scanned = 0.0, 0, 0
     tally.messages = tally.sent = tally.grown = tally.marked = tally.reported = 0
     tally.route_seconds = tally.store_seconds = tally.merge_seconds = 0.0
@@ -176,6 +180,31 @@ def _check(
     return len(watched)
 
 
+def count_copies(s: Setting, data: str, seed: int) -> Iterator[Figure]:
+    """Table 5: copies of subscriptions and of messages by each mechanism, nothing is matched."""
+    b = begun(data, s.placed, s.full_window, SAMPLE, s.k, seed)
+    o = b.load.part(s.full_window, SAMPLE)
+    behind = deals.Messages(o.x, o.y, o.word_offsets, o.words)
+    rows = rows_at(b.wanted.offsets)
+    lengths = np.diff(b.wanted.offsets)
+    for name in MECHANISMS:
+        deal = deal_of(name, s.shards, None, b)
+        copies, _ = deal.place(b.wanted, b.kscore)
+        sent, _ = deal.route(behind)
+        yield {
+            "mechanism": name, "data": data, "subscriptions": s.placed, "window": s.full_window,
+            "shards": s.shards, "k": s.k, "seed": seed,
+            "replication": round(len(copies) / s.placed, 3),
+            "communication": round(len(sent) / SAMPLE, 3),
+            "words": round(len(rows) / s.placed, 3),
+            "prefix_words": round(float(np.minimum(prefix_lengths(in_order(b.wanted, deal.order),
+                                                                  b.kscore), lengths).mean()), 3)
+            if isinstance(deal, ByPrefix) else round(len(rows) / s.placed, 3),
+            "fewer_than_k": round(float(np.isinf(b.kscore).mean()), 3),
+            "median_kscore": round(float(np.median(b.kscore)), 3),
+        }  # fmt: skip
+
+
 Point = Callable[[], Figure]
 
 
@@ -209,6 +238,15 @@ def points(s: Setting) -> Iterator[tuple[str, str, Point]]:
 
 def run_distributed(s: Setting, say: Say) -> Iterator[Figure]:
     """All points of the figures, measured once each."""
+    if TABLE_5 in s.figures:
+        for seed in range(s.seed, s.seed + s.seeds):
+            for data in s.data:
+                say(f"table 5: {data}, a window of {s.full_window:,} …")
+                for made in count_copies(s, data, seed):
+                    yield {"figure": TABLE_5, **made}
+    tiny = replace(s, subscriptions=500, window=300, messages=100, step=50, k=1, checked=0)
+    for name in MECHANISMS if set(s.figures) - {TABLE_5} else ():  # compiles what is timed
+        run_one(name, s.data[0], tiny, s.seed, shards=4)
     for figure, what, measure in points(s):
         made = measure()
         say(f"figure {figure}: {made['data']}, {what}: {made['throughput']:,} messages/s …")

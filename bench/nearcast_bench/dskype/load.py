@@ -68,7 +68,7 @@ class Load(NamedTuple):
 @lru_cache(maxsize=2)
 def messages(data: str, n: int, seed: int) -> Messages:
     """Of a corpus, or of a file, which begins again at its end."""
-    if data in DATA:
+    if data in CORPORA:
         corpus = CORPORA[data]
         made = corpus.objects(n, np.random.default_rng([seed, 1]))
         words, offsets = word_hashes(corpus)[made.keywords], made.offsets

@@ -8,10 +8,11 @@ from statistics import median
 from nearcast_bench.common.charts import Chart, bar_chart, line_chart, write_charts
 from nearcast_bench.common.figures import Figure
 from nearcast_bench.common.shapes import matching
-from nearcast_bench.dskype.setting import MECHANISMS
+from nearcast_bench.dskype.setting import MECHANISMS, TABLE_5
 
 _RATE = ("throughput", "messages/s, slowest shard")
 _SENT = ("communication", "copies of a message")
+_COPIES = ("replication", "copies of a subscription")
 _LINES = (
     ("22", "22", ("shards", "shards"), _RATE), ("22-copies", "22", ("shards", "shards"), _SENT),
     ("23", "23", ("k", "k"), _RATE), ("24", "24", ("subscriptions", "subscriptions"), _RATE),
@@ -30,11 +31,11 @@ def _middle(points: list[Figure], y: str) -> float:
 
 
 def _bars(reported: list[Figure]) -> list[Chart]:
-    points = matching(reported, figure="21")
-    data = list(dict.fromkeys(p["data"] for p in points))
     made = []
-    for name, (y, label) in (("21a", _RATE), ("21b", _SENT),
-                             ("table5", ("replication", "copies of a subscription"))):  # fmt: skip
+    for name, figure, (y, label) in (("21a", "21", _RATE), ("21b", "21", _SENT),
+                                     (TABLE_5, TABLE_5, _COPIES)):  # fmt: skip
+        points = matching(reported, figure=figure)
+        data = list(dict.fromkeys(p["data"] for p in points))
         series = {
             m: [_middle(matching(points, data=d, mechanism=m), y) for d in data] for m in MECHANISMS
         }

@@ -12,6 +12,7 @@ from nearcast.plotting import need_matplotlib
 from nearcast_bench.common.figures import Figure, Say
 from nearcast_bench.common.flags import Flags
 from nearcast_bench.dkm_sks.plots import plots as dkm_sks_plots
+from nearcast_bench.dskype.plots import plots as dskype_plots
 from nearcast_bench.ps2stream.plots import plots as ps2stream_plots
 from nearcast_bench.skype.plots import plots as skype_plots
 from nearcast_bench.sstd.plots import plots as sstd_plots
@@ -22,6 +23,7 @@ PAPERS = {
     "ps2stream": ps2stream_plots,
     "skype": skype_plots,
     "sstd": sstd_plots,
+    "dskype": dskype_plots,
     "tornado": tornado_plots,
 }
 

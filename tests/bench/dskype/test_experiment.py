@@ -14,11 +14,19 @@ from nearcast_bench.dskype import distributed
 from nearcast_bench.dskype.claims import claims
 from nearcast_bench.dskype.distributed import run_distributed, run_one
 from nearcast_bench.dskype.full import Full, run_full
-from nearcast_bench.dskype.setting import FIGURES, KEYWORD, MECHANISMS, PREFIX, SMALL, check
+from nearcast_bench.dskype.setting import (
+    FIGURES,
+    KEYWORD,
+    MECHANISMS,
+    PREFIX,
+    SMALL,
+    TABLE_5,
+    check,
+)
 
 TINY = replace(
     SMALL, subscriptions=80, window=300, messages=60, step=30, shards=4, k=2, seeds=1, checked=8,
-    ks=(1, 3), bolts=(2, 4), times=(1, 2),
+    ks=(1, 3), bolts=(2, 4), times=(1, 2), placed=80, full_window=300,
 )  # fmt: skip
 
 
@@ -39,7 +47,7 @@ def words(tmp_path: Path) -> str:
 def test_all_figures_from_a_file(words: str) -> None:
     said = list(run_distributed(replace(TINY, data=(words,)), lambda _: None))
     assert {f["figure"] for f in said} == set(FIGURES)
-    assert all(f["compared_with_scan"] == 8 for f in said)
+    assert all(f["compared_with_scan"] == 8 for f in said if f["figure"] != TABLE_5)
     by_name = {f["mechanism"]: f for f in said if f["figure"] == "21"}
     assert list(by_name) == list(MECHANISMS)
     changes = {f["changes_per_message"] for f in by_name.values()}

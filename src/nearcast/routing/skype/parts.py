@@ -175,7 +175,7 @@ class Parts:
         found = []
         for shard, view in zip(self.shards, views, strict=True):
             started = time.thread_time()
-            self._take_arrivals(shard)
+            self.take_arrivals(shard)
             shard.index.now, shard.index.ranked = self._now, self._ranked
             shard.index.carry(view.carried)
             changes = shard.index.match(view.columns, clock, now)
@@ -320,7 +320,7 @@ class Parts:
             self.controls = [pa.concat_batches(self.controls)]
         return self.controls[0].take(pa.array(queries))
 
-    def _take_arrivals(self, shard: Shard) -> None:
+    def take_arrivals(self, shard: Shard) -> None:
         """Copies that began in the batch before are part of the index from now on."""
         for controls, results, who in self._arrivals.pop(shard.number, []):
             slots = pa.array(numbers(results["slot"]) + len(shard.index))
