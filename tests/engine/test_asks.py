@@ -57,14 +57,17 @@ def busy(seed: int, space: Space, events: int, late: float = 0.0) -> list[Json]:
         time = log[n]["time"]
         if not isinstance(time, int):
             continue
-        kind = rng.choice(("range", "range", "knn", "terms"))
+        kind = rng.choice(("range", "range", "knn", "topk", "terms"))
         query: Json = {"kind": kind, "where": rng.choice(("", "a", "a OR b", "NOT a", "b AND c"))}
-        if kind != "knn":
+        if kind in ("range", "terms"):
             query["region"] = rng.choice((WORLD, maker.region(rng)))
         if kind == "terms":
             query |= {"k": rng.choice((1, 2, 5, 10**6)), "exclude": rng.sample(("a", "B", "x"), 1)}
-        elif kind == "knn":
+        elif kind != "range":
             query |= {"at": maker.at(rng), "k": rng.choice((1, 2, 5))}
+        if kind == "topk":
+            words = rng.sample(("a", "b", "c", "hot dog"), rng.randint(1, 3))
+            query |= {"keywords": words, "alpha": rng.choice((0.0, 0.5, 1.0)), "maxdist": 50.0}
         more: Json = {"limit": rng.choice((1, 3))} if rng.random() < 0.3 else {}
         if rng.random() < 0.3:
             more["fields"] = rng.sample(("at", "time", "text", "keywords"), rng.randint(1, 4))

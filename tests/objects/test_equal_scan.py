@@ -18,7 +18,7 @@ from nearcast.model.region import Bbox, Circle, Polygon, Region
 from nearcast.model.space import Space
 from nearcast.objects import STORES, ObjectStore, Scan
 from nearcast.objects.base import NO_IDF, Idf, Slicing
-from nearcast.objects.curve.store import MANY
+from nearcast.objects.curve.store import MANY, Curve
 
 FAST = [name for name in STORES if name != "scan"]
 WORDS = ["a", "b", "c", "d", "e"]
@@ -172,9 +172,20 @@ def _star(x: float, y: float, size: float) -> Polygon:
 @pytest.mark.parametrize("space", list(Space))
 @pytest.mark.parametrize("here", [0, 1000])
 def test_larger_slices_find_what_the_scan_finds(
-    name: str, space: Space, here: int, rng: np.random.Generator
+    name: str, space: Space, here: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Several levels of nodes, tables of words, a thousand objects at one place."""
+    by_tables = []
+    most_held = Curve._most_held
+
+    def counted(*given: Any) -> Any:
+        by_tables.append(True)
+        return most_held(*given)
+
+    if here:  # some of a batch are counted by tables
+        monkeypatch.setattr(Curve, "_most_held", counted)
+        monkeypatch.setattr("nearcast.objects.curve.store._FEW", 16)
+        monkeypatch.setattr("nearcast.objects.curve.store._MANY", 64)
     every = drawn(rng, 4000, space, here)
     both: list[ObjectStore] = [
         s(space, Memory(), Slicing(600, 100, 1 << 20), IDF) for s in (STORES[name], Scan)
@@ -186,3 +197,4 @@ def test_larger_slices_find_what_the_scan_finds(
     assert len({s.sealed for s in both[0].slices()}) == 2
     for n in (25, MANY):
         assert_equal(both[0], both[1], [queried(rng, space, every) for _ in range(n)])
+    assert bool(by_tables) == (here > 0 and name == "curve")

@@ -105,11 +105,12 @@ class Curve(Searching):
         visited: list[tuple[Slice, NDArray[np.int64]]] = []
         found: list[Counts] = []
         examined = 0
-        for _, s, which in self._visits(queries):
+        # Large slices first: what is better counted by tables is known before rows are counted.
+        for _, s, which in sorted(self._visits(queries), key=lambda visit: -visit[0].objects):
             visited.append((s, which))
             counted, n = count_each(
                 self.space.code, s.columns, s.index, queries, regions, which, s.limits,
-                self._scratch(s), large, _FEW if len(k) < _BATCH else _MANY,
+                self._scratch(s), large, self._least(s, len(k)),
             )  # fmt: skip
             found.append(counted)
             examined += n
@@ -129,6 +130,12 @@ class Curve(Searching):
             examined += n
         owner, words, counts = (np.concatenate(c) for c in zip(*parts, strict=True))
         return most_held(len(k), owner, words, counts, k, examined)
+
+    def _least(self, s: Slice, queries: int) -> int:
+        """Rows of a slice inside a region from which on the query is counted by tables."""
+        if queries < _BATCH:
+            return _FEW
+        return max(_FEW, _MANY * len(s.columns.at) // len(self))  # as many as that in all slices
 
     def _most_held(
         self,
