@@ -63,6 +63,10 @@ FLAGS = {
     },
     "live": {"--subscriptions", "--rate", "--seconds", "--kind", "--shards", "--seed"},
     "soak": {"--batches", "--samples", "--seed"},
+    "skype": {
+        "--full", "--small", "--subscriptions", "--window", "--messages", "--batch",
+        "--data", "--seed", "--seeds", "--index", "--figures", "--keep",
+    },
     "redraw": {"--keep"},
 }  # fmt: skip
 
