@@ -248,7 +248,9 @@ class Run:
 
     def lag_bytes(self) -> float | None:
         """How many bytes of input no batch has yet, where that is known."""
-        return self.tailer.lag_bytes() if self.tailer else None
+        if self.tailer is None or self.tailer.topics:  # offsets are no bytes
+            return None
+        return self.tailer.lag_bytes()
 
     def stop(self) -> dict[str, Any]:
         """Stop; the summary, which is also written. The same call again later goes on from here.
