@@ -277,6 +277,10 @@ def test_what_is_gone_is_a_clear_error(broker: Broker, memory: Path) -> None:
     run.restart()
     with pytest.raises(Lost, match="topic shrinks was deleted and made anew"):
         run.tailer.poll()
+    broker.make("compacted", cleanup_policy="compact")
+    with pytest.raises(NearcastError, match="topic compacted is compacted, so a repeated batch"):
+        feed_topics.Topics(TopicsOf(broker.address, ("compacted",)), memory).begin()
+    feed_topics.Topics(TopicsOf(broker.address, (), ("compacted",), (topic,)), memory).begin()
     with pytest.raises(NearcastError, match=f"there is no topic never at {broker.address}; make"):
         feed_topics.Topics(TopicsOf(broker.address, ("never",)), memory).begin()
 

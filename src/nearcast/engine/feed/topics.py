@@ -99,8 +99,19 @@ class Topics:
         return f"{', '.join(self.source.topics)} at {self.source.bootstrap}"
 
     def begin(self) -> None:
-        """Look whether all topics are there."""
+        """Look whether all topics are there, and whether their records stay as they are."""
         self._described()
+        topics = [*self.source.events, *self.source.objects]
+        resources = [self._admin_of.ConfigResource("topic", topic) for topic in topics]
+        answers = self._ask(self._admin.describe_configs, resources) if resources else {}
+        for resource, answer in answers.items():
+            if answer.exception() is not None:  # a right to look at settings is not asked for
+                continue
+            if "compact" in (answer.result()["cleanup.policy"].value or ""):
+                raise NearcastError(
+                    f"topic {resource.name} is compacted, so a repeated batch could not read it "
+                    "again; set its cleanup.policy to delete, or name it among `subscriptions`"
+                )
 
     def remember(self, split: Split) -> None:
         """Go on behind a planned split."""
