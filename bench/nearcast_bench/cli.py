@@ -28,6 +28,7 @@ EXPERIMENTS = {
     "fuzz": ("fuzzed lines through decode: each accepted or refused", "fuzz"),
     "dskype": ("topk: the distributed experiments of the paper on Skype", "dskype"),
     "live": ("from a publish to its visible notification, at several rates", "live"),
+    "sizing": ("bytes per subscription and object, and the time to rebuild", "sizing"),
     "soak": ("many batches of a live run: files, memory and times stay flat", "soak"),
     "skype": ("the experiments of the paper on Skype, centralised", "skype"),
     "redraw": ("draw the plots of stored results again", "redraw"),

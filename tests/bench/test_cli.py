@@ -62,6 +62,7 @@ FLAGS = {
         "--data", "--step", "--seed", "--seeds", "--figures", "--keep",
     },
     "live": {"--subscriptions", "--rate", "--seconds", "--kind", "--shards", "--seed"},
+    "sizing": {"--number", "--seed"},
     "soak": {"--batches", "--samples", "--seed"},
     "skype": {
         "--full", "--small", "--subscriptions", "--window", "--messages", "--batch",
