@@ -98,12 +98,15 @@ class Running:
         until(self._done, "the end of all batches")
 
     def _done(self) -> bool:
-        feed = len(list((self.run.run.checkpoint / "feed").glob("0*.json")))
+        feed = self.run.tailer.planned
         gateway = self.server.gateway
-        read = sum(self.run.tailer._read.values())
-        written = sum(p.stat().st_size for p in self.service.inbox.glob("*.jsonl"))
+        known = self.run.tailer._read
+        all_read = all(
+            known.get(str(self.run.inbox / path.name)) == path.stat().st_size
+            for path in self.service.inbox.glob("*.jsonl")
+        )
         through = gateway.registry.mark("results")
-        done = self.run.next == feed and read == written and gateway.hub.position == feed - 1
+        done = self.run.next == feed and all_read and gateway.hub.position == feed - 1
         held = gateway.reader.held if gateway.reader else None
         read = held is not None and held.batch == feed - 1
         return done and (feed == 0 or (read and through == f"{feed}-0-0"))

@@ -23,6 +23,7 @@ from nearcast.gateway.core import Gateway
 from nearcast.gateway.delivering import Delivering, Patience
 from nearcast.gateway.hook_requests import HookRequests
 from nearcast.gateway.openapi import document
+from nearcast.gateway.page_requests import PageRequests, Posts
 from nearcast.gateway.problems import Problem, as_response
 from nearcast.gateway.reading import Reading
 from nearcast.gateway.settings import Service
@@ -37,13 +38,15 @@ PAGE = Path(__file__).parent / "page"
 Answer = Callable[[Request, Client], Awaitable[Response]]
 _QUIET = ("/healthz", "/readyz", "/metrics")  # requests that the audit log leaves out
 _OPEN = ("/healthz", "/readyz", "/openapi.json")  # that need no token
-_STREAMS = ("/v1/notifications",)
+_STREAMS = ("/v1/notifications", "/v1/posts")
 
 
 def create_app(service: Service, patience: Patience | None = None) -> Starlette:
     """The application of one gateway; `patience`: of webhooks."""
     gateway = Gateway(service)
-    writing, reading = Writing(gateway), Reading(gateway)
+    posts = Posts()
+    writing, reading = Writing(gateway, posts), Reading(gateway)
+    page = PageRequests(gateway, posts)
     streaming, asking = Streaming(gateway), Asking(gateway)
     hooks = HookRequests(gateway)
     Delivering(gateway, patience)
@@ -82,6 +85,9 @@ def create_app(service: Service, patience: Patience | None = None) -> Starlette:
         route("PUT", "/v1/webhooks/{name}", hooks.put),
         route("GET", "/v1/webhooks/{name}", hooks.show),
         route("DELETE", "/v1/webhooks/{name}", hooks.delete),
+        route("GET", "/v1/status", page.status),
+        route("GET", "/v1/posts", page.posts),
+        route("GET", "/v1/rejects", page.rejects),
         route("GET", "/openapi.json", described),
         route("GET", "/healthz", reading.alive),
         route("GET", "/readyz", reading.ready),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,11 +22,12 @@ from typing import Any
 
 from nearcast.wire.durable import make_folder, sync_folder
 
-__all__ = ["Entry", "Full", "Inbox", "Place"]
+__all__ = ["Entry", "Full", "Inbox", "Place", "segments_of"]
 
 _KEEP_SIZE = 1  # FALLOC_FL_KEEP_SIZE of <linux/falloc.h>
 _NOT_THERE = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 _ROLL_SECONDS = 600.0
+_SEGMENT = re.compile(r"\d{17}-[\w-]+\.jsonl")
 _AHEAD = 4 << 20  # bytes reserved at a time
 
 
@@ -169,6 +171,11 @@ class Inbox:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def segments_of(folder: Path) -> list[Path]:
+    """The segments that gateways wrote, oldest first; other files of a folder are not theirs."""
+    return sorted(path for path in folder.glob("*.jsonl") if _SEGMENT.fullmatch(path.name))
 
 
 @cache

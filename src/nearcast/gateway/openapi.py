@@ -228,6 +228,31 @@ def _paths() -> Json:
                 "responses": _answers("400 403 404", s204="it has ended"),
             },
         },
+        "/v1/status": {
+            "get": {
+                "summary": "What the service is, and how it goes",
+                "responses": _answers("", s200=("it", object_)),
+            }
+        },
+        "/v1/posts": {
+            "get": {
+                "summary": "Posts through this gateway as server-sent events, a sample of many",
+                "responses": {
+                    "200": {
+                        "description": "a stream; the data of an event is an array of posts",
+                        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+                    },
+                    **_answers("403"),
+                },
+            }
+        },
+        "/v1/rejects": {
+            "get": {
+                "summary": "The latest events that the run refused, newest first",
+                "parameters": [_query("limit", "at most so many", limit | {"default": 20})],
+                "responses": _answers("400 403", s200=("they", object_)),
+            }
+        },
         "/healthz": {"get": {"summary": "Alive", "responses": _answers("", s200=("yes", object_))}},
         "/readyz": {
             "get": {

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nearcast.gateway.inbox import Entry, Place
+from nearcast.gateway.inbox import Entry, Place, segments_of
 from nearcast.gateway.registry import Registry
 from nearcast.wire.consumed import read_consumed
 from nearcast.wire.durable import sync_folder
@@ -88,7 +88,7 @@ class Registering:
 
     def catch_up(self, besides: Path | None = None) -> None:
         """Read what segments hold behind what is noted; `besides` the one that is written here."""
-        for path in sorted(self.inbox.glob("[!.]*.jsonl")):
+        for path in segments_of(self.inbox):
             if path == besides:
                 continue
             try:
@@ -127,11 +127,12 @@ class Registering:
 
     def prune(self, out: Path, current: Path | None) -> int:
         """Remove segments that the run will not read again, and that are noted; how many."""
-        read = read_consumed(out)
+        # Names of segments are never used again, wherever the folder is now.
+        read = {Path(name).name: done for name, done in read_consumed(out).items()}
         old = []
-        for path in sorted(self.inbox.glob("[!.]*.jsonl")):
+        for path in segments_of(self.inbox):
             size = path.stat().st_size
-            done = read.get(str(path.resolve()), read.get(str(path), 0))
+            done = read.get(path.name, 0)
             # A torn last line, if there is one, is not read by anyone.
             if path != current and size and (done == -1 or done >= _whole(path, size)):
                 old.append(path)
@@ -149,7 +150,7 @@ class Registering:
         return len(old)
 
     def _latest(self) -> Path | None:
-        return max(self.inbox.glob("[!.]*.jsonl"), default=None)
+        return max(segments_of(self.inbox), default=None)
 
     def sweep(self, now_ms: int) -> None:
         """Forget subscriptions that have expired, and keys that are old."""

@@ -22,6 +22,7 @@ from nearcast.gateway.bodies import EventsAnswer, LineReason, SubscriptionBody
 from nearcast.gateway.core import Gateway, now_ms
 from nearcast.gateway.hub import ASKED
 from nearcast.gateway.inbox import Entry
+from nearcast.gateway.page_requests import Posts
 from nearcast.gateway.problems import Problem
 from nearcast.gateway.registering import Meant, Taken, taken_field
 from nearcast.gateway.tokens import Client
@@ -40,8 +41,9 @@ _KEY_LENGTH = 255
 class Writing:
     """The requests of one gateway."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self.gateway = gateway
+    def __init__(self, gateway: Gateway, posts: Posts) -> None:
+        """`posts` are told of what was taken."""
+        self.gateway, self._posts = gateway, posts
         self._claims: dict[str, tuple[str | None, int]] = {}  # ids on their way: owner, how often
         self._keys: dict[str, tuple[asyncio.Lock, int]] = {}  # and how many wait for it
 
@@ -98,6 +100,7 @@ class Writing:
                 raise Problem(400, f"no valid event: {where}{what}", rejected=reasons, accepted=0)
             self.gateway.allowances.events(client, valid)
             await self._append(taken, before, key, digest)
+            self._posts.add(taken[before:])
             controls = sum(not isinstance(a.event, (PublishShape, AskShape)) for a in taken)
             if controls:
                 self.gateway.audit.note(client.name, "events", "", 202, controls=controls)
