@@ -74,10 +74,10 @@ class Pruned(Dissemination):
         new = slots[~known]
         if len(new):
             self._describe(t, new)
-            if self._is_outgrown():
-                self._build(t, s)
-            else:
+            if not self._is_outgrown():
                 self._put(t, new)
+            if self._is_outgrown():
+                self._build(t)
         self._change(t, s, slots[known])
 
     def _describe(self, t: st.Tops, slots: Longs) -> None:
@@ -107,7 +107,7 @@ class Pruned(Dissemination):
         outside = self.held.tree[0, ig.MEMBERS] - meta[ig.OUTSIDE]
         return bool(meta[ig.NODES] == 0 or grown or outside > ig.LEAF)
 
-    def _build(self, t: st.Tops, s: Slots) -> None:
+    def _build(self, t: st.Tops) -> None:
         """Build tree and lists anew, with quantiles of what there is now."""
         for name in ("igpt.lists", "igpt.entries"):
             self.storage.discard(name)
@@ -125,7 +125,6 @@ class Pruned(Dissemination):
         held = self.held
         held.meta[ig.BUILT] = held.meta[ig.POSTED]
         held.meta[ig.OUTSIDE] = held.tree[0, ig.MEMBERS]
-        del s
 
     def _root(self, x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[float, ...]:
         """The globe, or in the plane what is there and half as much on each side."""
