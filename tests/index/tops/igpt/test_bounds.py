@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.index.tops.igpt.pairs import Pair, pair, place, suffixes
+from tests.index.tops.igpt.pairs import Pair, pair, place, suffixes, unit
 
 from nearcast.index.tops.igpt import bounds, places
 from nearcast.index.tops.igpt.state import down, up
@@ -98,6 +98,22 @@ def test_skipped_once_is_skipped_ever_after() -> None:
             before = before or now
         skipped += before
     assert 30 < skipped < 270
+
+
+def test_algorithm_1_as_printed_would_lose_this_message() -> None:
+    """Passed over with its group at the third keyword, then wrongly skipped by theorem 2."""
+    needed = 0.72
+    s = unit(dict(enumerate((1.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0))))
+    m = unit({0: 1.0, 1: 3.0, 2: 1.0, 3: 1.0, 5: 1.0, 6: 4.0})
+    assert sum(w * m.get(word, 0.0) for word, w in s.items()) > needed
+    (_, s_sums, s_max), (words, m_sums, m_max) = suffixes(s), suffixes(m)
+    assert words[:4] == [0, 1, 2, 3]
+    assert bounds.lemma_4(s_max[2], m_sums[2], needed)  # and theorem 3, of a group of its like
+    assert not bounds.theorem_1(m_max[3], s_sums[3], needed)  # all that is printed for the next
+    partial = sum(s[word] * m[word] for word in (0, 1, 3))
+    unseen = bounds.tsim_ub(s_sums[4], m_max[4], m_sums[4], s_max[4])
+    assert bounds.theorem_2(partial, unseen, needed)
+    assert bounds.lemma_4(s_max[3], m_sums[3], needed)  # which we ask too: it is not looked at
 
 
 @given(seeds)
