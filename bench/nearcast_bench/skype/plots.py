@@ -15,11 +15,11 @@ from nearcast_bench.skype.setting import DATA
 _TIME = ("spent", "arrival and expiry per message (µs)")
 _LINES = (
     # file, figure, title, which line a point belongs to, x with its label, y with its label, log
-    ("10a", "10(a)", "kmax", "policy", ("kmax", "kmax"), ("cost", "counted work (µs)"), False),
+    ("10a", "10(a)", "kmax", "policy", ("kmax", "kmax"), ("cost", "counted work (µs)"), True),
     ("10a-buffer", "10(a)", "kmax: buffers", "policy", ("kmax", "kmax"), ("buffer", "entries"),
      False),
     ("10b", "10(b)", "skyband", "policy", ("part", "part of the k-th score"),
-     ("cost", "counted work (µs)"), False),
+     ("cost", "counted work (µs)"), True),
     ("10b-buffer", "10(b)", "skyband: buffers", "policy", ("part", "part of the k-th score"),
      ("buffer", "entries"), False),
     ("15", "15", "keywords of a subscription", "system", ("keywords", "keywords"), _TIME, True),
