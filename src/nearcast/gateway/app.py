@@ -27,6 +27,7 @@ from nearcast.gateway.page_requests import PageRequests, Posts
 from nearcast.gateway.problems import Problem, as_response
 from nearcast.gateway.reading import Reading
 from nearcast.gateway.settings import Service
+from nearcast.gateway.showing import Showing
 from nearcast.gateway.streaming import Streaming, token_of
 from nearcast.gateway.tokens import ANYONE, Client
 from nearcast.gateway.writing import Writing
@@ -49,6 +50,7 @@ def create_app(service: Service, patience: Patience | None = None) -> Starlette:
     page = PageRequests(gateway, posts)
     streaming, asking = Streaming(gateway), Asking(gateway)
     hooks = HookRequests(gateway)
+    showing = Showing(gateway)
     Delivering(gateway, patience)
 
     described_as = json_response(document(gateway)).body
@@ -88,6 +90,7 @@ def create_app(service: Service, patience: Patience | None = None) -> Starlette:
         route("GET", "/v1/status", page.status),
         route("GET", "/v1/posts", page.posts),
         route("GET", "/v1/rejects", page.rejects),
+        route("GET", "/v1/run", showing.run),
         route("GET", "/openapi.json", described),
         route("GET", "/healthz", reading.alive),
         route("GET", "/readyz", reading.ready),

@@ -54,6 +54,11 @@ class Metrics:
         )
         self.engine = Gauge(f"{name}engine_up", "Whether the engine runs", registry=registry)
 
+    def count(self, outcome: str) -> int:
+        """Events of requests that ended so: accepted or rejected."""
+        found = self.registry.get_sample_value("nearcast_events_total", {"outcome": outcome})
+        return int(found or 0)
+
     def text(self) -> bytes:
         """All of them."""
         text: bytes = generate_latest(self.registry)
