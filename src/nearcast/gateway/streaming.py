@@ -112,7 +112,7 @@ class Streaming:
                 if sending is not None:
                     await _end(sending)
         if socket.application_state is WebSocketState.CONNECTED:
-            with suppress(RuntimeError):
+            with suppress(RuntimeError, WebSocketDisconnect):  # it may have gone meanwhile
                 await socket.close(_POLICY, "send JSON text")
 
     def _listener(self, text: str, client: Client) -> Listener:

@@ -80,9 +80,9 @@ export class City {
       { id: "regions", type: "fill", source: "regions", paint: { "fill-color": tint, "fill-opacity": 0.1 } },
       { id: "edges", type: "line", source: "regions", paint: { "line-color": tint, "line-width": 1.8 } },
       { id: "posts", type: "circle", source: "posts", paint: {
-        "circle-radius": ["case", ["has", "tint"], 5, ["interpolate", ["linear"], ["get", "age"], 0, 4.2, 0.06, 2.6, 1, 2]],
+        "circle-radius": ["case", ["has", "tint"], 5, ["interpolate", ["linear"], ["get", "age"], 0, 5, 0.02, 2.4, 1, 1.6]],
         "circle-color": ["case", ["has", "tint"], ["get", "tint"], colour("--ink")],
-        "circle-opacity": ["interpolate", ["linear"], ["get", "age"], 0, 0.85, 1, ["case", ["has", "tint"], 0.45, 0.1]],
+        "circle-opacity": ["interpolate", ["linear"], ["get", "age"], 0, ["case", ["has", "tint"], 1, 0.8], 0.04, ["case", ["has", "tint"], 0.9, 0.38], 1, ["case", ["has", "tint"], 0.45, 0.06]],
         "circle-stroke-color": colour("--land"), "circle-stroke-width": ["case", ["has", "tint"], 1.4, 0] } },
       { id: "links", type: "line", source: "links", paint: { "line-color": tint, "line-width": 1.6, "line-opacity": 0.75 } },
       { id: "answers", type: "circle", source: "answers", paint: { "circle-radius": 4, "circle-color": "transparent",
