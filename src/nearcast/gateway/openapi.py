@@ -234,6 +234,12 @@ def _paths() -> Json:
                 "responses": _answers("", s200=("it", object_)),
             }
         },
+        "/v1/run": {
+            "get": {
+                "summary": "What each shard does, and whose part of the map is whose",
+                "responses": _answers("", s200=("it", object_)),
+            }
+        },
         "/v1/posts": {
             "get": {
                 "summary": "Posts through this gateway as server-sent events, a sample of many",

@@ -1,40 +1,24 @@
-"""What the map page shows besides the requests of the contract: posts as they arrive, and the run.
+"""How the run is, for the map page: what each shard does, and whose part of the map is whose.
 
-`GET /v1/page/settings` once, then `GET /v1/page/live`: server-sent events, a few per second, each
-with the latest posts and how the run is. Nothing is read while nobody looks.
+Both are read from the checkpoint, where the engine writes them: no request goes to it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from nearcast.gateway.answering import json_response
 from nearcast.gateway.core import Gateway
 from nearcast.gateway.tokens import Client
 
-__all__ = ["Posts", "Showing"]
-
-_TICK_S = 0.25
-_MOST_BYTES = 128 << 10  # of a segment, per tick: of a busier stream the page shows a part
-_MOST_POSTS = 400  # per tick
-_RUN_TICKS = 8  # the state of the run goes with every so manieth message
-_LETTERS = 140
-
-
-class _Post(msgspec.Struct):
-    op: str = ""
-    id: str = ""
-    time: int | str = 0
-    at: tuple[float, float] | None = None
-    text: str = ""
+__all__ = ["Showing", "loads", "partitions"]
 
 
 class _ShardReport(msgspec.Struct):
@@ -51,7 +35,7 @@ class _BatchRecord(msgspec.Struct):
     reports: list[_ShardReport]
 
 
-class _Partition(msgspec.Struct):
+class _Decision(msgspec.Struct):
     batch: int
     kind: str
     bounds: list[float] = []
@@ -59,146 +43,65 @@ class _Partition(msgspec.Struct):
     decisions: list[dict[str, Any]] = []
 
 
-_POST = msgspec.json.Decoder(_Post)
 _RECORD = msgspec.json.Decoder(_BatchRecord)
-_PARTITION = msgspec.json.Decoder(_Partition)
+_DECISION = msgspec.json.Decoder(_Decision)
 
 
-class Posts:
-    """Follows the event log of a service from now on."""
-
-    def __init__(self, inbox: Path) -> None:
-        self.inbox = inbox
-        self._read = {path: size for path, size in self._sizes()}
-
-    def _sizes(self) -> list[tuple[Path, int]]:
-        found = []
-        for entry in os.scandir(self.inbox) if self.inbox.is_dir() else ():
-            if entry.name.endswith(".jsonl"):
-                found.append((Path(entry.path), entry.stat().st_size))
-        return sorted(found)
-
-    def fresh(self) -> list[list[Any]]:
-        """Posts since the last call, each `[id, x, y, text]`; of too many only the latest."""
-        posts: list[list[Any]] = []
-        sizes = self._sizes()
-        for path, size in sizes:
-            start = max(self._read.get(path, 0), size - _MOST_BYTES)
-            if start >= size:
-                continue
-            try:
-                with path.open("rb") as file:
-                    file.seek(start)
-                    data = file.read(size - start)
-            except FileNotFoundError:
-                continue  # it was pruned
-            whole = data.rfind(b"\n") + 1
-            self._read[path] = start + whole
-            for line in data[:whole].split(b"\n"):
-                if (post := _post(line)) is not None:
-                    posts.append(post)
-        self._read = {path: self._read.get(path, 0) for path, _ in sizes}
-        return posts[-_MOST_POSTS:]
-
-
-def _post(line: bytes) -> list[Any] | None:
-    """What is shown of a line; None: it is no post, or its first part was cut off."""
+def _newest(folder: Path) -> bytes | None:
+    """The newest of some numbered files; None: there is none."""
     try:
-        event = _POST.decode(line)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    if event.op != "publish" or event.at is None:
-        return None
-    return [event.id, *event.at, event.text[:_LETTERS]]
+        name = max((n for n in os.listdir(folder) if n.endswith(".json")), default=None)
+        return None if name is None else (folder / name).read_bytes()
+    except OSError:
+        return None  # there is no such folder yet, or the file was pruned just now
 
 
 def loads(checkpoint: Path) -> dict[str, Any] | None:
     """What each shard did in the latest batch; None: no batch is done."""
-    try:
-        newest = max(name for name in os.listdir(checkpoint / "reports") if name.endswith(".json"))
-        record = _RECORD.decode((checkpoint / "reports" / newest).read_bytes())
-    except (OSError, ValueError, msgspec.DecodeError):
+    data = _newest(checkpoint / "reports")
+    if data is None:
         return None
+    record = _RECORD.decode(data)
     shards = sorted(record.reports, key=lambda r: r.shard)
-    return {
-        "batch": record.batch,
-        "seconds": record.seconds,
-        "shards": [[r.shard, r.subscriptions, r.objects, r.examined, r.moved] for r in shards],
-    }
+    return {"batch": record.batch, "seconds": record.seconds, "shards": shards}
 
 
 def partitions(checkpoint: Path) -> dict[str, Any] | None:
     """Which shard owns which cell, by the latest decision of a router that deals by place."""
-    try:
-        newest = max(name for name in os.listdir(checkpoint / "balance") if name.endswith(".json"))
-        found = _PARTITION.decode((checkpoint / "balance" / newest).read_bytes())
-    except (OSError, ValueError, msgspec.DecodeError):
+    data = _newest(checkpoint / "balance")
+    if data is None:
         return None
+    found = _DECISION.decode(data)
     if not found.cells_after:
         return None
+    reason = next((str(d.get("reason", "")) for d in found.decisions), "")
     return {
         "batch": found.batch,
         "kind": found.kind,
         "bounds": found.bounds,
         "cells": found.cells_after,
-        "reason": next((str(d.get("reason", "")) for d in found.decisions), ""),
+        "reason": reason,
     }
 
 
 class Showing:
-    """The requests of the page."""
+    """The request of one gateway."""
 
-    def __init__(self, gateway: Gateway, tick_s: float = _TICK_S) -> None:
-        self.gateway, self.tick_s = gateway, tick_s
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
 
-    async def settings(self, request: Request, client: Client) -> Response:
-        """`GET /v1/page/settings`."""
+    async def run(self, request: Request, client: Client) -> Response:
+        """`GET /v1/run`."""
         del request
-        service = self.gateway.service
-        return json_response(
-            {
-                "space": service.space,
-                "bounds": service.bounds,
-                "tiles": service.tiles,
-                "kinds": list(self.gateway.kinds),
-                "retain_ms": service.retain_ms,
-                "rights": sorted(client.rights),
-                "owner": client.owner,
-            }
-        )
-
-    async def live(self, request: Request, client: Client) -> Response:
-        """`GET /v1/page/live`."""
-        client.need("ask")  # who may ask about posts may see them
-        self.gateway.allowances.room(client)
-        return StreamingResponse(
-            self._live(request, client),
-            media_type="text/event-stream",
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
-        )
-
-    async def _live(self, request: Request, client: Client) -> AsyncIterator[bytes]:
-        posts = await asyncio.to_thread(Posts, self.gateway.service.inbox)
-        tick = 0
-        with self.gateway.allowances.connection(client):
-            while not self.gateway.stopping.is_set() and not await request.is_disconnected():
-                shown: dict[str, Any] = {"posts": await asyncio.to_thread(posts.fresh)}
-                if tick % _RUN_TICKS == 0:
-                    shown |= await asyncio.to_thread(self._run)
-                if len(shown) > 1 or shown["posts"]:
-                    yield b"data: " + msgspec.json.encode(shown) + b"\n\n"
-                tick += 1
-                await asyncio.sleep(self.tick_s)
+        client.need("ask")
+        return json_response(await asyncio.to_thread(self._run))
 
     def _run(self) -> dict[str, Any]:
-        gateway = self.gateway
-        checkpoint = gateway.service.folder / "checkpoint"
+        checkpoint = self.gateway.service.folder / "checkpoint"
+        count = self.gateway.metrics.count
         return {
-            "engine": gateway.engine.state,
-            "batch": gateway.hub.position,
-            "waiting_ms": int(gateway.waiting_s * 1000),
-            "accepted": gateway.metrics.count("accepted"),
-            "rejected": gateway.metrics.count("rejected"),
+            "accepted": count("accepted"),
+            "rejected": count("rejected"),
             "loads": loads(checkpoint),
             "partitions": partitions(checkpoint),
         }

@@ -26,14 +26,14 @@ export async function request(method, path, body) {
 
 const withToken = (path) => (token ? `${path}${path.includes("?") ? "&" : "?"}access_token=${encodeURIComponent(token)}` : path);
 
-// Posts and the state of the run. EventSource comes back by itself.
-export function live(heard, state) {
-  const source = new EventSource(withToken("/v1/page/live"));
+// Posts as they come. EventSource comes back by itself, but for a gateway that refuses it.
+export function posts(heard, state) {
+  const source = new EventSource(withToken("/v1/posts"));
   source.onmessage = (event) => heard(JSON.parse(event.data));
   source.onopen = () => state("open");
   source.onerror = () => {
     state("lost");
-    if (source.readyState === EventSource.CLOSED) setTimeout(() => live(heard, state), 2000);
+    if (source.readyState === EventSource.CLOSED) setTimeout(() => posts(heard, state), 2000);
   };
 }
 

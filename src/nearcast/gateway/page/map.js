@@ -106,9 +106,9 @@ export class City {
 
   heard(posts) {
     const when = Date.now();
-    for (const [id, x, y, text] of posts) {
+    for (const { id, at, text, keywords } of posts) {
       this.posts.delete(id);
-      this.posts.set(id, { at: [x, y], text, when, tint: this.early?.get(id) });
+      this.posts.set(id, { at, text: text || (keywords || []).join(", "), when, tint: this.early?.get(id) });
       this.early?.delete(id);
     }
     for (const id of this.posts.keys()) {

@@ -1,5 +1,5 @@
 // The live page of a service: what arrives, standing questions, the past, and the run itself.
-import { Stream, live, request } from "./api.js";
+import { Stream, posts, request } from "./api.js";
 import { Tools } from "./draw.js";
 import { City, TINTS, shapeOf } from "./map.js";
 
@@ -9,7 +9,7 @@ const OFTEN = ["the", "a", "an", "in", "of", "and", "to", "at", "on", "is", "for
 const HOUR = 3_600_000;
 const LIFE_MS = 24 * HOUR; // questions of a page that was closed end by themselves
 
-const settings = await request("GET", "/v1/page/settings");
+const settings = await request("GET", "/v1/status");
 const planar = settings.space === "planar";
 const city = new City(settings);
 await city.ready;
@@ -20,15 +20,26 @@ window.nearcast = { city, ready: true }; // for tests and the curious
 const arrivals = [];
 let view = null;
 let pollTerms = 0;
-live((said) => {
-  if (said.posts.length) city.heard(said.posts);
-  arrivals.push([performance.now(), said.posts.length]);
-  while (arrivals.length && performance.now() - arrivals[0][0] > 4000) arrivals.shift();
-  byId("rate").textContent = number(Math.round(arrivals.reduce((sum, [, n]) => sum + n, 0) / 4));
-  if (said.engine) showRun(said);
+posts((found) => {
+  city.heard(found);
+  arrivals.push([performance.now(), found.length]);
 }, (state) => {
   if (state === "lost") setStatus("down", "the gateway is away, trying again");
 });
+
+async function look() {
+  setTimeout(look, 2000);
+  while (arrivals.length && performance.now() - arrivals[0][0] > 4000) arrivals.shift();
+  byId("rate").textContent = number(Math.round(arrivals.reduce((sum, [, n]) => sum + n, 0) / 4));
+  if (document.hidden) return;
+  try {
+    const [status, run] = await Promise.all([request("GET", "/v1/status"), request("GET", "/v1/run")]);
+    showRun({ ...run, engine: status.as_of.engine, waiting_ms: status.waiting_ms });
+  } catch {
+    setStatus("down", "the gateway is away, trying again");
+  }
+}
+look();
 
 function setStatus(state, text) {
   byId("status").dataset.state = state;
@@ -48,8 +59,8 @@ function showRun(said) {
 function showShards() {
   if (!view) return;
   const shards = view.loads?.shards || [];
-  const most = Math.max(1, ...shards.map((s) => s[2]));
-  byId("shards").replaceChildren(...shards.map(([shard, subscriptions, objects, , moved]) => {
+  const most = Math.max(1, ...shards.map((s) => s.objects));
+  byId("shards").replaceChildren(...shards.map(({ shard, subscriptions, objects, moved }) => {
     const row = document.createElement("div");
     row.className = "shard";
     row.style.setProperty("--tint", TINTS[shard % TINTS.length]);
