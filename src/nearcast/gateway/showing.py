@@ -6,7 +6,6 @@ Both are read from the checkpoint, where the engine writes them: no request goes
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +49,8 @@ _DECISION = msgspec.json.Decoder(_Decision)
 def _newest(folder: Path) -> bytes | None:
     """The newest of some numbered files; None: there is none."""
     try:
-        name = max((n for n in os.listdir(folder) if n.endswith(".json")), default=None)
-        return None if name is None else (folder / name).read_bytes()
+        newest = max(folder.glob("*.json"), default=None)
+        return None if newest is None else newest.read_bytes()
     except OSError:
         return None  # there is no such folder yet, or the file was pruned just now
 
