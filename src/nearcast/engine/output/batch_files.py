@@ -22,8 +22,10 @@ from nearcast.wire.kind import Kinds
 from nearcast.wire.notifications import Reported, render, tabulate, write_rows
 
 TEMPORARY = "_tmp"
-# Changes, and the place of each among the objects of the batch; None: before all of them.
-Placed = tuple[Reported, NDArray[np.int64] | None]
+Longs = NDArray[np.int64]
+# Changes; the place of each among the objects of the batch (None: before all of them); and when
+# each is reported (None: at the time that it carries).
+Placed = tuple[Reported, Longs | None, Longs | None]
 
 
 def kinds_of(rejects: pa.RecordBatch) -> dict[str, int]:
@@ -58,7 +60,8 @@ class BatchFiles:
         the batch, lines of all kinds are written in the order of the objects.
         """
         others: Iterator[Placed] = (
-            (p, None if ranks is None else ranks[p.kind.name][p.changes.order]) for p in parts
+            (p, None if ranks is None else ranks[p.kind.name][p.changes.order], None)
+            for p in parts
         )
         some = (placed for placed in itertools.chain(firsts, others) if len(placed[0].changes))
         for first in some:
@@ -70,13 +73,13 @@ class BatchFiles:
 
     def _write(self, parts: Iterable[Placed], path: Path, by_object: bool) -> None:
         if self.format == "parquet":
-            write_rows(tabulate((part for part, _ in parts), self.kinds), path, self.kinds)
+            write_rows(tabulate((part for part, *_ in parts), self.kinds), path, self.kinds)
             return
         with path.open("wb") as file:
             if by_object:
                 file.writelines(_by_object(parts))
             else:
-                for part, _ in parts:
+                for part, *_ in parts:
                     file.write(np.ascontiguousarray(render(part)).data)
             _sync(file)
 
@@ -97,13 +100,38 @@ class BatchFiles:
 
 
 def _by_object(parts: Iterable[Placed]) -> list[bytes]:
-    """Lines in the order of the objects that caused them, those of one part as they are."""
+    """Lines in the order of the objects that caused them, those of one stream as they are.
+
+    What comes before the same object, moments and first results, is in the order of time.
+    """
     lines: list[bytes] = []
-    places = []
-    for part, place in parts:
+    places, times, streams = [], [], []
+    for number, (part, place, when) in enumerate(parts):
+        changes = part.changes
         lines += render(part).tobytes().splitlines(keepends=True)
-        places.append(np.full(len(part.changes), -1) if place is None else place)
-    return [lines[i] for i in np.argsort(np.concatenate(places), kind="stable").tolist()]
+        places.append(np.full(len(changes), -1) if place is None else place)
+        times.append(changes.time if when is None else when)
+        # Pieces of what an index found are one stream; each search of the past is one of its own.
+        name = part.kind.name if when is None else str(number)
+        streams.append(np.full(len(changes), name, dtype=object))
+    place, time = np.concatenate(places), np.concatenate(times)
+    when = _never_back(place, time, np.concatenate(streams))
+    return [lines[i] for i in np.lexsort((when, place)).tolist()]
+
+
+def _never_back(place: Longs, time: Longs, stream: NDArray[np.object_]) -> Longs:
+    """Ranks of times which within a stream and a place never decrease: a late object has its own
+    time, and yet comes behind the moments that had passed.
+    """
+    times, rank = np.unique(time, return_inverse=True)
+    _, number = np.unique(stream.astype(str), return_inverse=True)
+    rows = np.lexsort((place, number))  # stable: as they came
+    new = np.diff(place[rows], prepend=place[rows[:1]]) != 0
+    new |= np.diff(number[rows], prepend=number[rows[:1]]) != 0
+    group = np.cumsum(new)
+    found = np.empty(len(rows), np.int64)
+    found[rows] = np.maximum.accumulate(group * len(times) + rank[rows]) - group * len(times)
+    return found
 
 
 def _sync(file: BinaryIO) -> None:

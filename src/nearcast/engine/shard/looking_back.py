@@ -178,10 +178,10 @@ class LookingBack:
 
     def look_back(
         self, past: Past | None, own: pa.RecordBatch, waiting: dict[str, Waiting]
-    ) -> list[tuple[Reported, NDArray[np.int64]]]:
+    ) -> list[tuple[Reported, NDArray[np.int64], NDArray[np.int64]]]:
         """Search this shard's objects for new subscriptions; what is reported at once.
 
-        With each change comes its place among the objects of the batch.
+        With each change come its place among the objects of the batch, and when it is reported.
         """
         events, report = self.events, self.report
         at_once, pos, parts = [], {}, {}
@@ -198,7 +198,7 @@ class LookingBack:
             )
             if looking.at_once:
                 places = events.places_of(lasts)
-                at_once.append(reported_at_once(definition, lasts, found, places))
+                at_once.append(reported_at_once(definition, lasts, found, places, events.clock_of(lasts)))
             else:
                 pos[kind], parts[kind] = numbers(lasts["pos"]).tolist(), found
         if pos:

@@ -117,8 +117,8 @@ class ShardStep:
                 faults.reach("shard-archived", directions.batch)
             late = looking.ask(held.past, own)
             at_once = looking.look_back(held.past, own, waiting)
-            firsts: list[Placed] = [*((some, None) for some in begun.reported), *at_once]
-            for (kind_, _, changes), _ in firsts:
+            firsts: list[Placed] = [*((some, None, None) for some in begun.reported), *at_once]
+            for (kind_, _, changes), *_ in firsts:
                 report.tally(kind_, changes)
             reported = self._match(indexes, routers, views, report)
             mixed = change_kinds(indexes, before) or _replace(indexes, at_once)
@@ -285,15 +285,13 @@ class ShardStep:
                     report.events["reject"] = report.events.get("reject", 0) + table.num_rows
 
 
-def _replace(
-    indexes: dict[str, LocalIndex], at_once: list[tuple[Reported, NDArray[np.int64]]]
-) -> bool:
+def _replace(indexes: dict[str, LocalIndex], at_once: list[Placed]) -> bool:
     """Whether ids of subscriptions that looked back were in use before, in this batch."""
     if not at_once:
         return False
     ended = [index.id_hashes(index.ended()) for index in indexes.values()]
     return any(
-        np.isin(_hashes(some.held_in), found).any() for some, _ in at_once for found in ended
+        np.isin(_hashes(some.held_in), found).any() for some, *_ in at_once for found in ended
     )
 
 

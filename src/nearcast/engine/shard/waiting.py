@@ -155,11 +155,12 @@ class Subscribes:
 
 
 def reported_at_once(
-    kind: WireKind, lasts: pa.RecordBatch, found: list[Past], places: Numbers
-) -> tuple[Reported, Numbers]:
-    """What a shard found, as the first event of a kind; and for each its place among the objects.
+    kind: WireKind, lasts: pa.RecordBatch, found: list[Past], places: Numbers, clock: Numbers
+) -> tuple[Reported, Numbers, Numbers]:
+    """What a shard found, as the first event of a kind; for each its place among the objects, and
+    when it is reported.
 
-    `places`: the number of objects before each subscribe.
+    `places`, `clock`: the number of objects before each subscribe, and how far time had come.
     """
     counts = np.array([len(past.ids) for past in found], np.int64)
     slot = np.repeat(np.arange(len(found)), counts)
@@ -168,7 +169,7 @@ def reported_at_once(
     place = places[slot]
     event = np.zeros(len(slot), np.uint8)
     changes = changes_of(place, slot, event, time, np.zeros(len(slot)), ids)
-    return Reported(kind, Subscribes(lasts), changes), place
+    return Reported(kind, Subscribes(lasts), changes), place, clock[slot]
 
 
 def changes_of(
