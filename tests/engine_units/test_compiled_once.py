@@ -13,7 +13,7 @@ from nearcast.engine.route.envelope import unpack
 from nearcast.engine.route.step import RouteStep
 from nearcast.engine.shard.state import Manifest
 from nearcast.engine.shard.step import ShardStep
-from nearcast.engine.spark.warm import load_kernels, load_one, words_for
+from nearcast.engine.spark.warm import _ready, load_kernels, load_one, words_for
 from nearcast.index.balls.match import match_balls, pass_time
 from nearcast.index.regions.lists import post_regions
 from nearcast.index.regions.match import match_regions
@@ -21,6 +21,7 @@ from nearcast.kernels.hashing import hash_ids
 from nearcast.kernels.lines import size, write
 from nearcast.kernels.slots import apply_controls
 from nearcast.kernels.tokens import word_columns
+from nearcast.model.jit import cache_dir
 from nearcast.model.space import Space
 from nearcast.testing.logs import random_log
 from nearcast.wire.jsonl import decode_jsonl
@@ -74,3 +75,11 @@ def test_a_process_loads_a_kind_of_a_plugin(monkeypatch: pytest.MonkeyPatch) -> 
     for kind in settings.strategies:
         load_one(words_for(settings, kind))
     assert loaded == [(settings, kind) for kind in settings.strategies]
+
+
+def test_strategies_with_a_policy_leave_a_mark_like_all_others() -> None:
+    """A slash in the name of a strategy was one in the name of a file, and no run began."""
+    plain = Settings(strategies={"topk": "hash+reach"})
+    of_policy = Settings(strategies={"topk": "hash+reach/kmax=2"})
+    assert _ready(of_policy).parent == _ready(plain).parent == cache_dir()
+    assert _ready(of_policy) != _ready(plain)

@@ -87,7 +87,7 @@ def test_notifications_with_cursors_from_any_of_them_on(service: Running) -> Non
         publish(service, "a", "b")
         first, second = talk.hear(), talk.hear()
         assert [(n["id"], n["object"]) for n in (first, second)] == [("w1", "a"), ("w1", "b")]
-        talk.say({"subscribe": ["w2"], "after": "0"})  # another wish takes the place of the first
+        talk.say({"subscribe": ["w2"], "after": 0})  # another wish takes the place of the first
         assert talk.hear()["id"] == "w2"
         for wrong in ({"after": "x"}, {"nix": 1}, {"subscribe": "w1"}):
             talk.say(wrong)

@@ -12,7 +12,7 @@ import httpx
 import msgspec
 import pytest
 from tests.gateway.receiver import receiver
-from tests.gateway.running import Running, listen, running, until
+from tests.gateway.running import PATIENCE_S, Running, listen, running, until
 
 from nearcast.cli import main
 from nearcast.gateway.settings import Limits
@@ -153,7 +153,8 @@ def test_limits(tenants: Tenants) -> None:
                                        limits)]  # fmt: skip
     path.write_bytes(msgspec.json.encode(known))
     url = tenants.service.server.url
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}) as small:
+    headers = {"Authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE_S) as small:
         assert small.post("/v1/events", content=b" " * 501).status_code == 413
         for n in range(2):
             assert small.put(f"/v1/subscriptions/t{n}", json={"query": QUERY}).status_code == 201

@@ -24,6 +24,7 @@ def test_without_a_file(tmp_path: Path) -> None:
     assert load(serving.service_file(0)) == service
     assert (service.host, service.port, service.retain_ms) == ("127.0.0.1", 8080, 86_400_000)
     check_address(service)
+    assert service.private_webhooks  # nobody else reaches it
 
 
 def test_with_one(tmp_path: Path) -> None:
@@ -38,6 +39,7 @@ def test_with_one(tmp_path: Path) -> None:
     assert [s.port for s in serving.services] == [9001, 9002]
     first = serving.services[0]
     assert first.tokens == str(tmp_path / "t.json")
+    assert not first.private_webhooks
     assert (first.window, first.maxdist, first.retain_ms) == ((0, 30_000), 5.5, 3_600_000)
     check_address(first)
     write_serving(serving)

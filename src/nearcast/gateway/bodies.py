@@ -101,10 +101,10 @@ class AskBody(msgspec.Struct, forbid_unknown_fields=True):
 class WebhookBody(msgspec.Struct, forbid_unknown_fields=True):
     """Where notifications are posted to, and which."""
 
-    url: Annotated[str, Meta(min_length=8, max_length=2048)]
+    url: Annotated[str, Meta(min_length=1, max_length=2048)]
     subscriptions: Annotated[list[str], Meta(min_length=1, max_length=10_000)] | None = None
     owner: str | None = None
-    secret: Annotated[str, Meta(min_length=16, max_length=256)] | None = None
+    secret: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
 
 
 class WebhookShown(msgspec.Struct, omit_defaults=True):

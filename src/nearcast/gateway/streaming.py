@@ -30,7 +30,7 @@ class _Wish(msgspec.Struct, forbid_unknown_fields=True):
     """What a WebSocket client sends."""
 
     subscribe: list[str] | None = None  # ids; without it all that the client may see
-    after: str | None = None
+    after: str | int | None = None  # a cursor; 0 as a number is meant as well
 
 
 class Streaming:
@@ -122,7 +122,8 @@ class Streaming:
             form = '{"subscribe":[ids],"after":CURSOR}'
             raise Problem(400, f"send {form}: {error}") from None
         wanted = self.wanted(wish.subscribe or (), None, client, wish.subscribe is None)
-        return self.gateway.hub.listen(wanted, cursor_of(wish.after))
+        after = None if wish.after is None else str(wish.after)
+        return self.gateway.hub.listen(wanted, cursor_of(after))
 
     async def _send(self, socket: WebSocket, listener: Listener) -> None:
         with suppress(WebSocketDisconnect, RuntimeError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ def add_commands(commands: Any) -> None:
 
 def _serve(args: argparse.Namespace) -> int:
     try:
+        import_module("wsproto")  # uvicorn looks for it late, and would fail again and again
         from nearcast.gateway.__main__ import check_address
     except ModuleNotFoundError as error:
         raise _missing(error) from None

@@ -41,7 +41,9 @@ class ServeTable(msgspec.Struct, forbid_unknown_fields=True):
     certificate: str = ""  # of TLS, in PEM
     key: str = ""
     origins: list[str] = []  # pages of other origins that may call it (CORS); "*": all
-    private_webhooks: bool = False  # whether webhooks may go to addresses of this network
+    # Whether webhooks may go to addresses of this network; unless it says: where no tokens are
+    # needed, since only this machine reaches such a service, and needs no way into itself.
+    private_webhooks: bool | None = None
     tiles: str = ""  # URL of map tiles for the page
     limits: Limits = Limits()  # of a token that says none
 
@@ -119,6 +121,8 @@ def _engine(found: dict[str, Any], folder: Path, keep: str) -> dict[str, Any]:
 
 
 def _service(table: ServeTable, options: RunOptions, folder: Path, base: Path, n: int) -> Service:
+    private = table.private_webhooks
+
     def place(name: str) -> str:
         return str((base / name).resolve()) if name else ""
 
@@ -140,7 +144,7 @@ def _service(table: ServeTable, options: RunOptions, folder: Path, base: Path, n
         certificate=place(table.certificate),
         key=place(table.key),
         origins=tuple(table.origins),
-        private_webhooks=table.private_webhooks,
+        private_webhooks=not table.tokens if private is None else private,
         limits=table.limits,
         tiles=table.tiles,
     )

@@ -60,8 +60,7 @@ class BatchFiles:
         the batch, lines of all kinds are written in the order of the objects.
         """
         others: Iterator[Placed] = (
-            (p, None if ranks is None else ranks[p.kind.name][p.changes.order], None)
-            for p in parts
+            (p, None if ranks is None else ranks[p.kind.name][p.changes.order], None) for p in parts
         )
         some = (placed for placed in itertools.chain(firsts, others) if len(placed[0].changes))
         for first in some:

@@ -198,7 +198,9 @@ class LookingBack:
             )
             if looking.at_once:
                 places = events.places_of(lasts)
-                at_once.append(reported_at_once(definition, lasts, found, places, events.clock_of(lasts)))
+                at_once.append(
+                    reported_at_once(definition, lasts, found, places, events.clock_of(lasts))
+                )
             else:
                 pos[kind], parts[kind] = numbers(lasts["pos"]).tolist(), found
         if pos:

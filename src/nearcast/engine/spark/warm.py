@@ -64,6 +64,7 @@ def _log(kind: Kind) -> bytes:
 
 def _ready(settings: Settings) -> Path:
     chosen = ",".join(f"{kind}={name}" for kind, name in sorted(settings.strategies.items()))
+    chosen = chosen.replace("/", "+")  # INDEX/POLICY is part of a strategy, and this a file's name
     more = " balance" if settings.balance.on else ""
     return cache_dir() / f"ready {chosen}{more}{f' {settings.store}' if settings.stores else ''}"
 
