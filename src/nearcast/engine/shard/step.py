@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -285,7 +285,7 @@ class ShardStep:
                     report.events["reject"] = report.events.get("reject", 0) + table.num_rows
 
 
-def _replace(indexes: dict[str, LocalIndex], at_once: list[Placed]) -> bool:
+def _replace(indexes: dict[str, LocalIndex], at_once: Sequence[Placed]) -> bool:
     """Whether ids of subscriptions that looked back were in use before, in this batch."""
     if not at_once:
         return False
