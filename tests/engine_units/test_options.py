@@ -309,7 +309,7 @@ def test_a_mistake_gets_the_same_answer_everywhere(
     assert refusal(by_flags, given, monkeypatch) == said
 
 
-LIVE_ONLY = {"lateness_ms": 5, "trigger": "5s", "keep": "1h"}
+LIVE_ONLY = {"lateness_ms": 5, "trigger": "5s", "keep": "1h", "metrics": "9100"}
 
 
 @pytest.mark.parametrize("name", OPTIONS)

@@ -76,7 +76,7 @@ def test_keys_choose_a_place_and_tabs_ask_the_past(service: Running, page: Page)
     until(lambda: service.http.get("/v1/subscriptions?kind=knn").json()["subscriptions"])
     (known,) = service.http.get("/v1/subscriptions?kind=knn").json()["subscriptions"]
     publish(service, {"id": "near", "at": known["query"]["at"], "text": "Here"})
-    expect(page.locator("#watched li p")).to_contain_text("Here", timeout=_PATIENCE_MS)
+    expect(page.locator("#watched li p")).to_contain_text("0 m · Here", timeout=_PATIENCE_MS)
     page.click("#tab-past")
     page.click("#ask")
     expect(page.locator("#answer")).to_contain_text("posts, in", timeout=_PATIENCE_MS)

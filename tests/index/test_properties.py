@@ -128,6 +128,19 @@ def test_a_search_for_many_finds_what_offers_leave(
     assert_same_story(told_net(name, space, batches, bulk=True), told_net("scan", space, batches))
 
 
+@pytest.mark.parametrize("bulk", [False, True])
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_batch_that_ends_within_an_instant_knows_its_moment(cut: int, bulk: bool) -> None:
+    """What ages out at time 2 has left before the object of time 2, whether that concerns it."""
+    query = {"kind": "knn", "at": [0, 0], "k": 1, "window": 2, "where": "a"}
+    log: list[Json] = [{"op": "subscribe", "id": "s", "time": 0, "query": query}]
+    for n, (time, text) in enumerate([(0, "a"), (1, "b"), (2, "b"), (2, "a")]):
+        log.append({"op": "publish", "id": f"o{n}", "time": time, "at": [0, 0], "text": text})
+    batches = plan(log, KNN, Space.PLANAR, "time", [cut])
+    reported = told_net("pyramid", Space.PLANAR, batches, bulk)
+    assert_same_story(reported, told_net("scan", Space.PLANAR, batches))
+
+
 @pytest.mark.parametrize(
     "name",
     [n for n, i in INDEXES["regions"].items() if issubclass(i, RegionIndex)],

@@ -151,8 +151,6 @@ class Question {
       setTimeout(() => { this.latest.textContent = this.where(note.object)?.text || post?.text || note.object; }, post ? 0 : 300);
       this.n.textContent = number(this.count);
     } else if (note.event === "enter") {
-      const post = this.where(note.object);
-      if (post) (this.known ||= new Map()).set(note.object, { at: post.at, text: post.text });
       this.objects.set(note.object, note.score ?? -note.distance);
     } else if (note.event === "leave") {
       this.objects.delete(note.object);
@@ -161,7 +159,16 @@ class Question {
     if (note.event !== "match") this.showResult();
   }
 
-  showResult() {
+  // A change may come before the post itself is shown, which comes in quarters of a second.
+  showResult(tries = 8) {
+    let missing = false;
+    for (const id of this.objects.keys()) {
+      const post = city.posts.get(id);
+      if (post) (this.known ||= new Map()).set(id, { at: post.at, text: post.text });
+      else missing ||= !this.known?.has(id);
+    }
+    clearTimeout(this.again);
+    if (missing && tries) this.again = setTimeout(() => this.showResult(tries - 1), 250);
     const ranked = [...this.objects].sort((a, b) => b[1] - a[1]);
     this.n.textContent = `${ranked.length}/${this.query.k}`;
     const first = ranked[0];

@@ -114,9 +114,10 @@ class BallIndex(PostedIndex):
         scratch: Scratch,
         many: bool,
     ) -> Work:
-        """Offer the objects to posted subscriptions; let windows slide on to `now`.
+        """Offer the objects to posted subscriptions; let windows slide on.
 
-        `many`: the subscriptions not posted yet have seen the objects, and are posted in between.
+        Up to `now`, and over the moments that come before objects of the batch: a batch may end
+        within an instant, and then `now` is before that. `many`: the subscriptions not posted yet have seen the objects, and are posted in between.
         """
         results, space = self._results, self.space.code
         counts, queued = np.zeros(COUNTS, np.int64), np.zeros(1, np.int64)
@@ -132,8 +133,9 @@ class BallIndex(PostedIndex):
             self._post_balls(scratch)
         if results.windowed:
             counts[NEXT] = 0
+            until = max(now, int(clock[-1])) if len(clock) else now
             results.run(
-                lambda: pass_time(self._index, results.state, now, counts), self._grow_lists
+                lambda: pass_time(self._index, results.state, until, counts), self._grow_lists
             )
         return work_of(counts)
 
