@@ -61,6 +61,7 @@ def test_replay_equals_the_oracle(
         "notifications",
         "rejected",
         "summary.json",
+        "visible",
     ]
 
 

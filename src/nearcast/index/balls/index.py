@@ -117,7 +117,9 @@ class BallIndex(PostedIndex):
         """Offer the objects to posted subscriptions; let windows slide on.
 
         Up to `now`, and over the moments that come before objects of the batch: a batch may end
-        within an instant, and then `now` is before that. `many`: the subscriptions not posted yet have seen the objects, and are posted in between.
+        within an instant, and then `now` is before that.
+
+        `many`: the subscriptions not posted yet have seen the objects, and are posted in between.
         """
         results, space = self._results, self.space.code
         counts, queued = np.zeros(COUNTS, np.int64), np.zeros(1, np.int64)
