@@ -69,7 +69,7 @@ def test_each_shard_has_a_partition_of_its_own(tmp_path: Path, spark: SparkSessi
     """Else two shards would share a task, and their state a store."""
     events = random_log(9, Space.GEOGRAPHIC, 20)
     log = write_log(tmp_path / "log.jsonl", events)
-    engine = Engine(shards=5, arena=str(tmp_path / "arena"), spark=spark)
+    engine = Engine(shards=5, arena=str(tmp_path / "arena"), spark=spark, manifests="spark")
     engine.replay([log], tmp_path / "out", checkpoint=tmp_path / "checkpoint")
     reader = spark.read.format("statestore").option("stateVarName", "manifest")
     rows: list[Any] = reader.load(str(tmp_path / "checkpoint" / "spark")).collect()

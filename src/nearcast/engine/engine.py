@@ -160,12 +160,20 @@ class Engine:
         folder = Path(checkpoint)
         settings = self._settings(options, "time", folder)
         check_bound(settings, folder)
-        return self._plan(found, folder, options.batch_events, settings)[1]
+        return self._plan(found, folder, options.batch_events, settings, whole=False)[1]
 
     def _plan(
-        self, found: list[tuple[str, bool]], folder: Path, batch_events: int, settings: Settings
+        self,
+        found: list[tuple[str, bool]],
+        folder: Path,
+        batch_events: int,
+        settings: Settings,
+        whole: bool = True,
     ) -> tuple[int, int]:
-        """Plan the logs that the checkpoint does not know; (events, batches) planned in all."""
+        """Plan the logs that the checkpoint does not know; (events, batches) planned in all.
+
+        `whole`: no other logs come, so an option that none of these reads has no effect.
+        """
         ledger = Ledger(folder)
         fresh = ledger.fresh([name for name, _ in found])
         feed = Feed(folder, settings.kinds_to_find)
@@ -175,7 +183,7 @@ class Engine:
         splits = max(int(self.spark.sparkContext.defaultParallelism), 1)
         # A crash while planning leaves batches without a ledger entry: they are planned again.
         first = min(ledger.batches, len(feed))  # the last one may be noted and not planned
-        if first == 0:
+        if first == 0 and whole:
             refuse_unread(logs, settings, splits)
         feed.cut(first)
         feed.begin_with(begins_with(logs, settings, splits))
