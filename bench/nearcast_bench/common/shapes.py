@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -34,6 +34,20 @@ def rising(values: Sequence[float]) -> bool:
 def stable(values: Sequence[float], within: float) -> bool:
     """Is the largest at most `within` times the least?"""
     return max(values) <= within * min(values)
+
+
+def judged(
+    figure: str,
+    text: str,
+    points: list[Figure],
+    holds: Callable[[list[Figure]], bool],
+    value: Callable[[list[Figure]], Any],
+) -> Figure:
+    """A claim that must hold with every seed; `value`: what is shown of each seed."""
+    seeds = sorted({p["seed"] for p in points})
+    parts = [matching(points, seed=s) for s in seeds]
+    values = {s: value(p) for s, p in zip(seeds, parts, strict=True)}
+    return claim(figure, text, all(map(holds, parts)), seeds=len(seeds), values=values)
 
 
 def claims_table(reported: Iterable[Figure]) -> str:

@@ -6,11 +6,11 @@ the processor's time of the slowest shard, and by the candidates that it looked 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from nearcast_bench.common.figures import Figure
-from nearcast_bench.common.shapes import by, claim, matching, rising
+from nearcast_bench.common.shapes import by, claim, judged, matching, rising
 from nearcast_bench.dskype.setting import (
     GN,
     HASH,
@@ -34,20 +34,6 @@ def claims(reported: list[Figure]) -> Iterator[Figure]:
         yield from judge(reported)
 
 
-def _judged(
-    figure: str,
-    text: str,
-    points: list[Figure],
-    holds: Callable[[list[Figure]], bool],
-    value: Callable[[list[Figure]], Any],
-) -> Figure:
-    """A claim that must hold with every seed."""
-    seeds = sorted({p["seed"] for p in points})
-    parts = [matching(points, seed=s) for s in seeds]
-    values = {s: value(p) for s, p in zip(seeds, parts, strict=True)}
-    return claim(figure, text, all(map(holds, parts)), seeds=len(seeds), values=values)
-
-
 def _of(reported: list[Figure], figure: str) -> Iterator[tuple[str, list[Figure]]]:
     """The points of a figure by data."""
     points = matching(reported, figure=figure)
@@ -67,24 +53,24 @@ def _mechanisms(reported: list[Figure]) -> Iterator[Figure]:
         def sent(p: list[Figure]) -> dict[str, float]:
             return by(p, "mechanism", "communication")
 
-        yield _judged("21(a)", f"{data}: by location is faster than by hash", points,
+        yield judged("21(a)", f"{data}: by location is faster than by hash", points,
                       lambda p: rate(p)[LOCATION] > rate(p)[HASH], rate)  # fmt: skip
-        yield _judged("21(a)", f"{data}: by prefix is faster than by keyword", points,
+        yield judged("21(a)", f"{data}: by prefix is faster than by keyword", points,
                       lambda p: rate(p)[PREFIX] > rate(p)[KEYWORD], rate)  # fmt: skip
         if data in (TWEETS, GN):
-            yield _judged("21(a)", f"{data}: by prefix is the fastest, by time", points,
+            yield judged("21(a)", f"{data}: by prefix is the fastest, by time", points,
                           lambda p: max(rate(p), key=lambda m: rate(p)[m]) == PREFIX,
                           rate)  # fmt: skip
-            yield _judged("21(a)", f"{data}: by prefix is the fastest, by candidates of the "
+            yield judged("21(a)", f"{data}: by prefix is the fastest, by candidates of the "
                           "slowest shard", points,
                           lambda p: min(work(p), key=lambda m: work(p)[m]) == PREFIX,
                           work)  # fmt: skip
-            yield _judged("21(b)", f"{data}: by keyword and by prefix at most 0.35 of the copies "
+            yield judged("21(b)", f"{data}: by keyword and by prefix at most 0.35 of the copies "
                           "of messages of the others", points,
                           lambda p: max(sent(p)[KEYWORD], sent(p)[PREFIX]) <= 0.35 * sent(p)[HASH],
                           sent)  # fmt: skip
         if data == YELP:
-            yield _judged("21(a)", f"{data}: by prefix is slower than by hash and by location",
+            yield judged("21(a)", f"{data}: by prefix is slower than by hash and by location",
                           points, lambda p: rate(p)[PREFIX] < min(rate(p)[HASH],
                                                                   rate(p)[LOCATION]),
                           rate)  # fmt: skip
@@ -96,11 +82,11 @@ def _copies(reported: list[Figure]) -> Iterator[Figure]:
         def copies(p: list[Figure]) -> dict[str, float]:
             return by(p, "mechanism", "replication")
 
-        yield _judged("table 5", f"{data}: one copy by hash and by location; by prefix fewer than "
+        yield judged("table 5", f"{data}: one copy by hash and by location; by prefix fewer than "
                       "by keyword", points,
                       lambda p: copies(p)[HASH] == copies(p)[LOCATION] == 1
                       and 1 <= copies(p)[PREFIX] < copies(p)[KEYWORD], copies)  # fmt: skip
-        yield _judged("table 5", f"{data}: by keyword 2.7 to 3.5 copies, by prefix 1.5 to 2.4",
+        yield judged("table 5", f"{data}: by keyword 2.7 to 3.5 copies, by prefix 1.5 to 2.4",
                       points, lambda p: 2.7 <= copies(p)[KEYWORD] <= 3.5
                       and 1.5 <= copies(p)[PREFIX] <= 2.4, copies)  # fmt: skip
 
@@ -122,10 +108,10 @@ def _shards(reported: list[Figure]) -> Iterator[Figure]:
         def work(p: list[Figure]) -> dict[str, dict[int, float]]:
             return _lines(p, "shards", WORK)
 
-        yield _judged("22", f"{data}: throughput grows with the shards by every mechanism", points,
+        yield judged("22", f"{data}: throughput grows with the shards by every mechanism", points,
                       lambda p: all(rising([v for _, v in sorted(line.items())])
                                     for line in rates(p).values()), rates)  # fmt: skip
-        yield _judged("22", f"{data}: so do candidates of the slowest shard fall", points,
+        yield judged("22", f"{data}: so do candidates of the slowest shard fall", points,
                       lambda p: all(rising([-v for _, v in sorted(line.items())])
                                     for line in work(p).values()), work)  # fmt: skip
         most = max(p["shards"] for p in points)
@@ -134,7 +120,7 @@ def _shards(reported: list[Figure]) -> Iterator[Figure]:
             found = sent(p)
             return found[PREFIX][m] < m == found[HASH][m] == found[LOCATION][m]
 
-        yield _judged("22", f"{data}: by prefix a message has fewer copies than shards at {most}, "
+        yield judged("22", f"{data}: by prefix a message has fewer copies than shards at {most}, "
                       "by hash and location as many", points, fewer, sent)  # fmt: skip
 
 
@@ -147,10 +133,10 @@ def _ks(reported: list[Figure]) -> Iterator[Figure]:
         def work(p: list[Figure]) -> dict[str, dict[int, float]]:
             return _lines(p, "k", WORK)
 
-        yield _judged("23", f"{data}: throughput falls with k", points,
+        yield judged("23", f"{data}: throughput falls with k", points,
                       lambda p: all(line[min(line)] > line[max(line)]
                                     for line in rates(p).values()), rates)  # fmt: skip
-        yield _judged("23", f"{data}: candidates grow with k", points,
+        yield judged("23", f"{data}: candidates grow with k", points,
                       lambda p: all(rising([v for _, v in sorted(line.items())])
                                     for line in work(p).values()), work)  # fmt: skip
 
@@ -168,10 +154,10 @@ def _subscriptions(reported: list[Figure]) -> Iterator[Figure]:
             low, high = min(line), max(line)
             return 0.7 <= (line[high] / line[low]) / (high / low) <= 1.3
 
-        yield _judged("24", f"{data}: throughput falls with the subscriptions", points,
+        yield judged("24", f"{data}: throughput falls with the subscriptions", points,
                       lambda p: all(line[min(line)] > line[max(line)]
                                     for line in rates(p).values()), rates)  # fmt: skip
-        yield _judged("24", f"{data}: the work of a message grows in proportion to them (0.7 to "
+        yield judged("24", f"{data}: the work of a message grows in proportion to them (0.7 to "
                       "1.3), by candidates", points,
                       lambda p: all(map(linear, work(p).values())), work)  # fmt: skip
 
@@ -190,9 +176,9 @@ def _hybrids(reported: list[Figure]) -> Iterator[Figure]:
             return all(low <= v <= high for line in sent(p).values() for v in line.values())
 
         if ends:
-            yield _judged("26", f"{data}: copies of messages are between those by prefix and by "
+            yield judged("26", f"{data}: copies of messages are between those by prefix and by "
                           "location", points, between, sent)  # fmt: skip
-        yield _judged("26", f"{data}: more leaves cost more copies, more sets fewer", points,
+        yield judged("26", f"{data}: more leaves cost more copies, more sets fewer", points,
                       lambda p: _monotone(sent(p)), sent)  # fmt: skip
 
         def rates(p: list[Figure]) -> dict[str, dict[str, float]]:
@@ -203,7 +189,7 @@ def _hybrids(reported: list[Figure]) -> Iterator[Figure]:
             return all(v <= 1.25 * best for line in rates(p).values() for v in line.values())
 
         if ends:
-            yield _judged("25", f"{data}: no hybrid is more than 1.25 times as fast as the better "
+            yield judged("25", f"{data}: no hybrid is more than 1.25 times as fast as the better "
                           "of location and prefix", points, no_gain, rates)  # fmt: skip
 
 

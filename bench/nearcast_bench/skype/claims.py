@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from nearcast_bench.common.figures import Figure
-from nearcast_bench.common.shapes import by, claim, matching
+from nearcast_bench.common.shapes import by, judged, matching
 from nearcast_bench.skype.full import BYTES, FASTER
 from nearcast_bench.skype.reevaluation import CSKYBAND, KMAX, OWN, SKYBAND
 from nearcast_bench.skype.setting import DATA
@@ -54,20 +54,6 @@ def claims(reported: list[Figure]) -> Iterator[Figure]:
         yield from judge(reported)
 
 
-def _judged(
-    figure: str,
-    text: str,
-    points: list[Figure],
-    holds: Callable[[list[Figure]], bool],
-    value: Callable[[list[Figure]], Any],
-) -> Figure:
-    """A claim that must hold with every seed."""
-    seeds = sorted({p["seed"] for p in points})
-    parts = [matching(points, seed=s) for s in seeds]
-    return claim(figure, text, all(holds(p) for p in parts), seeds=len(seeds),
-                 values={s: value(p) for s, p in zip(seeds, parts, strict=True)})  # fmt: skip
-
-
 def _tuning(reported: list[Figure]) -> Iterator[Figure]:
     kmax, parts = matching(reported, figure="10(a)"), matching(reported, figure="10(b)")
     both = [*kmax, *parts, *matching(reported, figure="10")]
@@ -77,25 +63,25 @@ def _tuning(reported: list[Figure]) -> Iterator[Figure]:
     def lines(p: list[Figure], key: str, value: str) -> dict[Any, Any]:
         return by([q for q in p if key in q], key, value)
 
-    yield _judged("10(a)", "a small kmax is filled again most often, a large one least", kmax,
+    yield judged("10(a)", "a small kmax is filled again most often, a large one least", kmax,
                   lambda p: _falls(lines(p, "kmax", "reevaluations")),
                   lambda p: lines(p, "kmax", "reevaluations"))  # fmt: skip
-    yield _judged("10(a)", "buffers grow with kmax", kmax,
+    yield judged("10(a)", "buffers grow with kmax", kmax,
                   lambda p: _rises(lines(p, "kmax", "buffer")),
                   lambda p: lines(p, "kmax", "buffer"))  # fmt: skip
-    yield _judged("10(b)", "a smaller part of the k-th score makes larger buffers", parts,
+    yield judged("10(b)", "a smaller part of the k-th score makes larger buffers", parts,
                   lambda p: _falls(lines(p, "part", "buffer")),
                   lambda p: lines(p, "part", "buffer"))  # fmt: skip
-    yield _judged("10(b)", "with 1.0 skyband is filled again most often", parts,
+    yield judged("10(b)", "with 1.0 skyband is filled again most often", parts,
                   lambda p: _falls({-k: v for k, v in lines(p, "part", "reevaluations").items()}),
                   lambda p: lines(p, "part", "reevaluations"))  # fmt: skip
 
     def least(p: list[Figure]) -> dict[str, float]:
         return {o: min(cost(q) for q in p if q["policy"] == o) for o in (CSKYBAND, SKYBAND, KMAX)}
 
-    yield _judged("10(a)", "cSkyband costs less than every kmax, by counted work", both,
+    yield judged("10(a)", "cSkyband costs less than every kmax, by counted work", both,
                   lambda p: least(p)[CSKYBAND] <= least(p)[KMAX], least)  # fmt: skip
-    yield _judged("10(b)", "cSkyband costs less than every skyband, by counted work", both,
+    yield judged("10(b)", "cSkyband costs less than every skyband, by counted work", both,
                   lambda p: least(p)[CSKYBAND] <= least(p)[SKYBAND], least)  # fmt: skip
 
 
@@ -112,20 +98,20 @@ def _on(data: str, points: list[Figure]) -> Iterator[Figure]:
     def of(value: Callable[[Figure], float]) -> Callable[[list[Figure]], dict[str, float]]:
         return lambda p: {q["policy"]: value(q) for q in p}
 
-    judged: tuple[tuple[str, Callable[[Figure], float]], ...] = (
+    measures: tuple[tuple[str, Callable[[Figure], float]], ...] = (
         ("by all counted work", cost),
         ("with the pairs that are compared here", with_pairs),
         ("by upkeep and searches", upkeep),
         ("by time at expiry", lambda q: float(q["expiry_us"])),
     )
-    for text, value in judged:
+    for text, value in measures:
         found = of(value)
-        yield _judged("14", f"cSkyband costs less than skyband and kmax on {data}, {text}", points,
+        yield judged("14", f"cSkyband costs less than skyband and kmax on {data}, {text}", points,
                       _cheapest(found), found)  # fmt: skip
     sizes, costs = of(lambda q: float(q["buffer"])), of(with_pairs)
-    yield _judged("table 4", f"cSkyband has smaller buffers than skyband and kmax on {data}",
+    yield judged("table 4", f"cSkyband has smaller buffers than skyband and kmax on {data}",
                   points, _cheapest(sizes), sizes)  # fmt: skip
-    yield _judged("own", f"nearcast's roots cost at most what cSkyband does on {data}, by counted "
+    yield judged("own", f"nearcast's roots cost at most what cSkyband does on {data}, by counted "
                   "work", points, lambda p: costs(p)[OWN] <= costs(p)[CSKYBAND], costs)  # fmt: skip
 
 
@@ -159,16 +145,16 @@ def _sweep(figure: str, x: str, points: list[Figure]) -> Iterator[Figure]:
     def faster(one: str, other: str) -> Callable[[list[Figure]], bool]:
         return lambda p: all(v < line(p, other)[at] for at, v in line(p, one).items())
 
-    yield _judged(figure, "Skype is faster than CIQ-kmax", points, faster(SKYPE, BASELINE),
+    yield judged(figure, "Skype is faster than CIQ-kmax", points, faster(SKYPE, BASELINE),
                   lambda p: {s: line(p, s) for s in (SKYPE, BASELINE)})  # fmt: skip
-    yield _judged(figure, "nearcast's own is faster than Skype", points, faster(OWN_SYSTEM, SKYPE),
+    yield judged(figure, "nearcast's own is faster than Skype", points, faster(OWN_SYSTEM, SKYPE),
                   lambda p: line(p, OWN_SYSTEM))  # fmt: skip
     if figure in ("15", "16", "17"):
-        yield _judged(figure, f"an arrival has more candidates with more {x}", points,
+        yield judged(figure, f"an arrival has more candidates with more {x}", points,
                       lambda p: _rises(line(p, SKYPE, "candidates")),
                       lambda p: line(p, SKYPE, "candidates"))  # fmt: skip
     if figure == "18":
-        yield _judged(figure, "in a larger window fewer buffers take an arrival", points,
+        yield judged(figure, "in a larger window fewer buffers take an arrival", points,
                       lambda p: _falls(line(p, SKYPE, "taken")),
                       lambda p: line(p, SKYPE, "taken"))  # fmt: skip
 
@@ -180,7 +166,7 @@ def _zipf(reported: list[Figure]) -> Iterator[Figure]:
         def found(p: list[Figure]) -> dict[str, float]:
             return {q["words"]: spent(q) for q in matching(p, system=SKYPE)}
 
-        yield _judged("19", "with words by a Zipf law the time is about the same (within 2 times)",
+        yield judged("19", "with words by a Zipf law the time is about the same (within 2 times)",
                       points, lambda p: max(found(p).values()) <= 2 * min(found(p).values()),
                       found)  # fmt: skip
 
@@ -195,7 +181,7 @@ def _walk(reported: list[Figure]) -> Iterator[Figure]:
         def within(p: list[Figure]) -> bool:
             return all(a / 2 <= b <= 2 * a for a, b in both(p).values())
 
-        yield _judged("equation 12", "as many re-evaluations as expected, within 2 times "
+        yield judged("equation 12", "as many re-evaluations as expected, within 2 times "
                       "(expected, counted by depth)", points, within, both)  # fmt: skip
 
 
@@ -207,9 +193,9 @@ def _full(reported: list[Figure]) -> Iterator[Figure]:
     def of(p: list[Figure], system: str, y: str) -> float:
         return float(matching(p, system=system)[0][y])
 
-    yield _judged("full", f"at least {FASTER} times as fast as Skype, by time", points,
+    yield judged("full", f"at least {FASTER} times as fast as Skype, by time", points,
                   lambda p: of(p, SKYPE, "all_us") >= FASTER * of(p, OWN_SYSTEM, "all_us"),
                   lambda p: {s: of(p, s, "all_us") for s in (OWN_SYSTEM, SKYPE)})  # fmt: skip
-    yield _judged("full", f"at most {BYTES} bytes a subscription with its buffer", points,
+    yield judged("full", f"at most {BYTES} bytes a subscription with its buffer", points,
                   lambda p: of(p, OWN_SYSTEM, "bytes") <= BYTES,
                   lambda p: of(p, OWN_SYSTEM, "bytes"))  # fmt: skip

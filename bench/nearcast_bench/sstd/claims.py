@@ -7,12 +7,12 @@ at: times of small stores are mostly what any ask costs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from nearcast.routing.sstd.nearest_merge import OWN, RADII
 from nearcast_bench.common.figures import Figure
-from nearcast_bench.common.shapes import by, claim, matching, rising, stable
+from nearcast_bench.common.shapes import by, claim, judged, matching, rising, stable
 from nearcast_bench.sstd.adjusting import NONE
 from nearcast_bench.sstd.asking import NEAREST, RANGE, TERMS
 from nearcast_bench.sstd.deals import ENGINE, PS2STREAM, QUADTREE, SSTD, TEXT, TORNADO
@@ -31,20 +31,6 @@ def claims(reported: list[Figure]) -> Iterator[Figure]:
     for judge in (_data, _range, _nearest, _terms, _standing, _by_parts, _scale, _adjusted,
                   _tuned, _full):  # fmt: skip
         yield from judge(reported)
-
-
-def _judged(
-    figure: str,
-    text: str,
-    points: list[Figure],
-    holds: Callable[[list[Figure]], bool],
-    value: Callable[[list[Figure]], Any],
-) -> Figure:
-    """A claim that must hold with every seed."""
-    seeds = sorted({p["seed"] for p in points})
-    parts = [matching(points, seed=s) for s in seeds]
-    return claim(figure, text, all(holds(p) for p in parts), seeds=len(seeds),
-                 values={s: value(p) for s, p in zip(seeds, parts, strict=True)})  # fmt: skip
 
 
 def _lines(points: list[Figure], key: str, x: str, y: str) -> Lines:
@@ -68,15 +54,15 @@ def _data(reported: list[Figure]) -> Iterator[Figure]:
         def lines(p: list[Figure], y: str = y) -> Lines:
             return _lines(p, "data", "area", y)
 
-        yield _judged("7(a)", f"the latency of Gau is the largest, {_BY[y]}", points,
+        yield judged("7(a)", f"the latency of Gau is the largest, {_BY[y]}", points,
                       lambda p: _least({k: {x: -v for x, v in line.items()}
                                         for k, line in lines(p).items()}, GAU, (TW14, UNI)),
                       lines)  # fmt: skip
-        yield _judged("7(a)", f"that of Uni is the smallest in most cases, {_BY[y]}", points,
+        yield judged("7(a)", f"that of Uni is the smallest in most cases, {_BY[y]}", points,
                       lambda p: 2 * sum(lines(p)[UNI][x] < lines(p)[TW14][x]
                                         for x in lines(p)[UNI]) > len(lines(p)[UNI]),
                       lines)  # fmt: skip
-        yield _judged("7(a)", f"it grows with the area on all data, {_BY[y]}", points,
+        yield judged("7(a)", f"it grows with the area on all data, {_BY[y]}", points,
                       lambda p: all(rising([v for _, v in sorted(line.items())])
                                     for line in lines(p).values()), lines)  # fmt: skip
     points = matching(reported, figure="7(b)")
@@ -85,7 +71,7 @@ def _data(reported: list[Figure]) -> Iterator[Figure]:
         def rates(p: list[Figure]) -> dict[str, float]:
             return by(p, "data", "tuples_per_second")
 
-        yield _judged("7(b)", "Gau has the smallest throughput, Uni the largest", points,
+        yield judged("7(b)", "Gau has the smallest throughput, Uni the largest", points,
                       lambda p: rates(p)[GAU] < rates(p)[TW14] < rates(p)[UNI], rates)  # fmt: skip
 
 
@@ -98,7 +84,7 @@ def _systems(reported: list[Figure], figure: str, kind: str, x: str) -> Iterator
         def lines(p: list[Figure], y: str = y) -> Lines:
             return _lines(p, "router", x, y)
 
-        yield _judged(figure, f"SSTD has the smallest latency of the systems, {_BY[y]}", points,
+        yield judged(figure, f"SSTD has the smallest latency of the systems, {_BY[y]}", points,
                       lambda p: _least(lines(p), SSTD, BASELINES), lines)  # fmt: skip
 
 
@@ -107,7 +93,7 @@ def _faster(points: list[Figure], area: float, least: float, y: str) -> Figure:
         return _ratio(_lines(p, "router", "area", y), SSTD, (TORNADO, PS2STREAM), area)
 
     text = f"at {area:.4%} SSTD is at least {least} times as fast as Tornado and PS2Stream"
-    return _judged("8(a)", f"{text}, {_BY[y]}", points, lambda p: ratio(p) >= least, ratio)
+    return judged("8(a)", f"{text}, {_BY[y]}", points, lambda p: ratio(p) >= least, ratio)
 
 
 def _slowest(points: list[Figure], y: str) -> Figure:
@@ -118,7 +104,7 @@ def _slowest(points: list[Figure], y: str) -> Figure:
         found = lines(p)
         return all(found[TEXT][x] > v for o in (SSTD, *BASELINES) for x, v in found[o].items())
 
-    return _judged("8(a)", f"Text is the slowest, {_BY[y]}", points, holds, lines)
+    return judged("8(a)", f"Text is the slowest, {_BY[y]}", points, holds, lines)
 
 
 def _range(reported: list[Figure]) -> Iterator[Figure]:
@@ -133,16 +119,16 @@ def _range(reported: list[Figure]) -> Iterator[Figure]:
         for area, least in ((low, 2), (high, 4)):
             for y in (TIME, WORK):
                 yield _faster(points, area, least, y)
-        yield _judged("8(a)", "an ask visits fewer workers by SSTD than by each baseline at every "
+        yield judged("8(a)", "an ask visits fewer workers by SSTD than by each baseline at every "
                       "area", points, lambda p: _least(visited(p), SSTD, BASELINES),
                       visited)  # fmt: skip
-        yield _judged("8(a)", "an ask by place visits fewer workers than all of them at 0.01%, "
+        yield judged("8(a)", "an ask by place visits fewer workers than all of them at 0.01%, "
                       "which is what the engine asks", points,
                       lambda p: visited(p)[SSTD][1e-4] < visited(p)[ENGINE][1e-4],
                       visited)  # fmt: skip
         for y in (TIME, WORK):
             yield _slowest(points, y)
-        yield _judged("8(a)", "Text visits the same workers whatever the area", points,
+        yield judged("8(a)", "Text visits the same workers whatever the area", points,
                       lambda p: len(set(visited(p)[TEXT].values())) == 1, visited)  # fmt: skip
     yield from _systems(reported, "8(b)", RANGE, "keywords")
     points = matching(reported, figure="8(b)")
@@ -151,15 +137,15 @@ def _range(reported: list[Figure]) -> Iterator[Figure]:
         def lines(p: list[Figure], y: str = y) -> Lines:
             return _lines(p, "router", "keywords", y)
 
-        yield _judged("8(b)", f"with more keywords latency falls, {_BY[y]}", points,
+        yield judged("8(b)", f"with more keywords latency falls, {_BY[y]}", points,
                       lambda p: rising([-v for _, v in sorted(lines(p)[SSTD].items())]),
                       lambda p: lines(p)[SSTD])  # fmt: skip
-        yield _judged("8(b)", f"Text is at least 4 times slower than the others, {_BY[y]}", points,
+        yield judged("8(b)", f"Text is at least 4 times slower than the others, {_BY[y]}", points,
                       lambda p: all(lines(p)[TEXT][x] >= 4 * lines(p)[o][x]
                                     for o in (SSTD, *BASELINES) for x in lines(p)[o]),
                       lines)  # fmt: skip
     if points:
-        yield _judged("8(b)", "the latency of SSTD is always below 10 ms", points,
+        yield judged("8(b)", "the latency of SSTD is always below 10 ms", points,
                       lambda p: all(v < 10 for v in _lines(p, "router", "keywords", TIME)
                                     [SSTD].values()),
                       lambda p: _lines(p, "router", "keywords", TIME)[SSTD])  # fmt: skip
@@ -175,7 +161,7 @@ def _nearest(reported: list[Figure]) -> Iterator[Figure]:
         def ks(p: list[Figure]) -> dict[int, float]:
             return by(p, "k", TIME)
 
-        yield _judged("9(a)", "k has no obvious effect: the slowest is within 1.25 of the fastest",
+        yield judged("9(a)", "k has no obvious effect: the slowest is within 1.25 of the fastest",
                       phased, lambda p: stable(list(ks(p).values()), 1.25), ks)  # fmt: skip
     more = matching(reported, figure="9(b)", router=SSTD, way=TWO_PHASES)
     for y in (TIME, WORK) if more else ():
@@ -183,7 +169,7 @@ def _nearest(reported: list[Figure]) -> Iterator[Figure]:
         def words(p: list[Figure], y: str = y) -> dict[int, float]:
             return by(p, "keywords", y)
 
-        yield _judged("9(b)", f"with more keywords latency grows, {_BY[y]}", more,
+        yield judged("9(b)", f"with more keywords latency grows, {_BY[y]}", more,
                       lambda p: rising([v for _, v in sorted(words(p).items())]),
                       words)  # fmt: skip
     for key, text in (("workers_visited", "ask fewer workers"), ("examined", "look at fewer posts"),
@@ -194,7 +180,7 @@ def _nearest(reported: list[Figure]) -> Iterator[Figure]:
             def ways(p: list[Figure], key: str = key) -> Lines:
                 return _lines(p, "way", "k", key)
 
-            yield _judged("6.2", f"(not the paper's) two phases {text} than one round", points,
+            yield judged("6.2", f"(not the paper's) two phases {text} than one round", points,
                           lambda p: _least(ways(p), TWO_PHASES, (ONE_ROUND,)), ways)  # fmt: skip
 
 
@@ -207,7 +193,7 @@ def _terms(reported: list[Figure]) -> Iterator[Figure]:
         def ks(p: list[Figure]) -> dict[int, float]:
             return by(p, "k", TIME)
 
-        yield _judged("10(b)", "k has no obvious effect: the slowest is within 1.25 of the fastest",
+        yield judged("10(b)", "k has no obvious effect: the slowest is within 1.25 of the fastest",
                       points, lambda p: stable(list(ks(p).values()), 1.25), ks)  # fmt: skip
 
 
@@ -217,7 +203,7 @@ def _larger(figure: str, points: list[Figure], x: str, other: str) -> Figure:
         return {v: round(rates[SSTD][v] / rates[other][v], 2) for v in rates[SSTD]}
 
     text = f"SSTD has a larger throughput than {other} at every point"
-    return _judged(figure, text, points, lambda p: min(ratios(p).values()) > 1, ratios)
+    return judged(figure, text, points, lambda p: min(ratios(p).values()) > 1, ratios)
 
 
 def _standing(reported: list[Figure]) -> Iterator[Figure]:
@@ -232,13 +218,13 @@ def _standing(reported: list[Figure]) -> Iterator[Figure]:
         for other in BASELINES:
             yield _larger(figure, points, x, other)
         if figure == "11(a)":
-            yield _judged(figure, "it outperforms Tornado by 15% at least at every point", points,
+            yield judged(figure, "it outperforms Tornado by 15% at least at every point", points,
                           lambda p: all(rates(p)[SSTD][v] >= 1.15 * rates(p)[TORNADO][v]
                                         for v in rates(p)[SSTD]),
                           lambda p: {v: round(rates(p)[SSTD][v] / rates(p)[TORNADO][v], 2)
                                      for v in rates(p)[SSTD]})  # fmt: skip
         if figure == "13(b)":
-            yield _judged(figure, "8 times the queries cost SSTD less than half of its throughput",
+            yield judged(figure, "8 times the queries cost SSTD less than half of its throughput",
                           points, lambda p: 2 * min(rates(p)[SSTD].values())
                           > rates(p)[SSTD][min(rates(p)[SSTD])],
                           lambda p: rates(p)[SSTD])  # fmt: skip
@@ -248,7 +234,7 @@ def _standing(reported: list[Figure]) -> Iterator[Figure]:
         def scaled(p: list[Figure]) -> dict[int, float]:
             return by(p, "workers", "tuples_per_second")
 
-        yield _judged("workers", "(not the paper's) with more workers throughput grows", points,
+        yield judged("workers", "(not the paper's) with more workers throughput grows", points,
                       lambda p: rising([v for _, v in sorted(scaled(p).items())]),
                       scaled)  # fmt: skip
 
@@ -263,7 +249,7 @@ def _by_parts(reported: list[Figure]) -> Iterator[Figure]:
     def rates(p: list[Figure]) -> dict[int, float]:
         return by(p, "keywords", "posts_per_second")
 
-    yield _judged("12(a)", "the throughput of CKQs grows with their keywords",
+    yield judged("12(a)", "the throughput of CKQs grows with their keywords",
                   matching(points, way=OWN),
                   lambda p: rising([v for _, v in sorted(rates(p).items())]), rates)  # fmt: skip
     both = [*early, *matching(points, way=OWN)]
@@ -271,12 +257,12 @@ def _by_parts(reported: list[Figure]) -> Iterator[Figure]:
     def sent(p: list[Figure]) -> Lines:
         return _lines(p, "way", "keywords", "messages_per_change")
 
-    yield _judged("6.3", f"(not the paper's) with radii sent after {least} posts, fewer messages "
+    yield judged("6.3", f"(not the paper's) with radii sent after {least} posts, fewer messages "
                   "pass, radii included, than if each worker keeps its own k best", both,
                   lambda p: _least(sent(p), RADII, (OWN,)), sent)  # fmt: skip
     many = max(p["posts_a_round"] for p in matching(points, way=RADII))
     late = [*matching(points, way=RADII, posts_a_round=many), *matching(points, way=OWN)]
-    yield _judged("6.3", f"(not the paper's) with radii sent after {many} posts only, it is the "
+    yield judged("6.3", f"(not the paper's) with radii sent after {many} posts only, it is the "
                   "other way round", late, lambda p: _least(sent(p), OWN, (RADII,)),
                   sent)  # fmt: skip
 
@@ -291,9 +277,9 @@ def _scale(reported: list[Figure]) -> Iterator[Figure]:
         def ratios(p: list[Figure]) -> dict[int, float]:
             return {n: _ratio(lines(p), SSTD, BASELINES, n) for n in lines(p)[SSTD]}
 
-        yield _judged("13(a)", f"SSTD is at least 3 times as fast as each baseline, {_BY[y]}",
+        yield judged("13(a)", f"SSTD is at least 3 times as fast as each baseline, {_BY[y]}",
                       points, lambda p: min(ratios(p).values()) >= 3, ratios)  # fmt: skip
-        yield _judged("13(a)", f"the disparity grows with the posts, {_BY[y]}", points,
+        yield judged("13(a)", f"the disparity grows with the posts, {_BY[y]}", points,
                       lambda p: rising([v for _, v in sorted(ratios(p).items())]),
                       ratios)  # fmt: skip
 
@@ -310,12 +296,12 @@ def _improved(figure: str, worst: list[Figure], key: str, text: str, sign: int) 
         return float((found[plan] / max(found[NONE], 1e-9)) ** sign)
 
     alone = ("PM", "FM", "FG")
-    yield _judged(figure, f"PM, FM and FG each improve {text} at the largest imbalance", worst,
+    yield judged(figure, f"PM, FM and FG each improve {text} at the largest imbalance", worst,
                   lambda p: all(gain(p, n) > 1 for n in alone), values)  # fmt: skip
     if key in ("tuples_per_second", "slowest_load_per_object"):
-        yield _judged(figure, f"FG has the best {text}, then FM, then PM", worst,
+        yield judged(figure, f"FG has the best {text}, then FM, then PM", worst,
                       lambda p: rising([gain(p, n) for n in alone]), values)  # fmt: skip
-        yield _judged(figure, f"(issue 15) PM+FM+FG improves {text} 1.8 times or more", worst,
+        yield judged(figure, f"(issue 15) PM+FM+FG improves {text} 1.8 times or more", worst,
                       lambda p: gain(p, "PM+FM+FG") >= 1.8,
                       lambda p: round(gain(p, "PM+FM+FG"), 2))  # fmt: skip
 
@@ -339,7 +325,7 @@ def _adjusted(reported: list[Figure]) -> Iterator[Figure]:
             def cost(p: list[Figure], key: str = key) -> dict[str, float]:
                 return by(p, "plan", key)
 
-            yield _judged(figure, f"FG {text} of PM, FM and FG", worst,
+            yield judged(figure, f"FG {text} of PM, FM and FG", worst,
                           lambda p: cost(p)["FG"] > max(cost(p)["PM"], cost(p)["FM"]),
                           cost)  # fmt: skip
 
@@ -351,7 +337,7 @@ def _tuned(reported: list[Figure]) -> Iterator[Figure]:
         def rates(p: list[Figure]) -> dict[int, float]:
             return by(p, "theta", "tuples_per_second")
 
-        yield _judged("7.7", "θ = 64, which the paper takes, has the largest throughput", points,
+        yield judged("7.7", "θ = 64, which the paper takes, has the largest throughput", points,
                       lambda p: rates(p)[64] == max(rates(p).values()), rates)  # fmt: skip
     points = matching(reported, figure="7.7 delta")
     for kind in dict.fromkeys(p["kind"] for p in points):
@@ -359,7 +345,7 @@ def _tuned(reported: list[Figure]) -> Iterator[Figure]:
         def means(p: list[Figure]) -> dict[int, float]:
             return by(p, "delta_hours", "mean_ms")
 
-        yield _judged("7.7", f"Δ = 3 days, which the paper takes, is fastest for {kind} asks over "
+        yield judged("7.7", f"Δ = 3 days, which the paper takes, is fastest for {kind} asks over "
                       "3 days", matching(points, kind=kind, hours=72),
                       lambda p: means(p)[72] == min(means(p).values()), means)  # fmt: skip
 
